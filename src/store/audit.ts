@@ -40,7 +40,6 @@ export interface AuditQuery {
   /** The `details.identifier_hash` of a typed name that matches no user. */
   identifierHash?: string | undefined
   types?: AuditEventType[] | undefined
-  /** Includes this time. */
   recordedFrom?: Date | undefined
   limit: number
 }
@@ -67,7 +66,7 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
       return events.insert({ ...event, identifierHash, recordedAt, purgeAt })
     },
 
-    /** Lists the last recorded event first. */
+    /** The last recorded event first. */
     async list(query: AuditQuery): Promise<RecordedEvent[]> {
       const { id, accountId, identifierHash, types, recordedFrom: from, limit } = query
       const isAsked = (event: EventRecord) =>

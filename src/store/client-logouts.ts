@@ -23,7 +23,6 @@ export const CLIENT_LOGOUTS = kindOf({
     /** No worker tries after this time. */
     expiresAt: 'time',
     state: holds<ClientLogoutState>('text'),
-    /** How often a worker has claimed it. */
     attempts: 'number',
     /** Why the last attempt failed. */
     reason: 'text?',
@@ -55,10 +54,7 @@ export type ClientLogoutJob = ClientLogout & { leaseId: string }
 /** The result of an attempt. Without a `reason`, the previous one stays. */
 type Outcome = ({ state: 'sent' | 'dead'; at: Date } | { retryAt: Date }) & { reason?: string }
 
-/**
- * Notifies a client. Returns `undefined` once the client has ended its sessions. Otherwise it returns the reason, such as `http_500`,
- * `timeout` or `client_gone`. Once the signal aborts, it returns soon.
- */
+/** Notifies a client. Returns `undefined` once the client has ended its sessions. Once the signal aborts, it returns soon. */
 export type TellClient = (
   logout: ClientLogout,
   signal: AbortSignal,
@@ -66,6 +62,7 @@ export type TellClient = (
 
 /** Why a client was not notified. */
 export interface LogoutFailure {
+  /** Such as `http_500`, `timeout` or `client_gone`. */
   reason: string
   /** Another attempt cannot succeed. */
   isFinal: boolean
@@ -95,10 +92,7 @@ export function clientLogouts(records: Records) {
       await Promise.all(adding)
     },
 
-    /**
-     * Claims at most this many due logouts, the longest due first, also past `expiresAt`. It claims one of each client, so that others have
-     * room, and none of the clients in `except`.
-     */
+    /** Claims the longest due logouts, also past `expiresAt`: one of each client, so that others have room; of `except` none. */
     async claim(most: number, at: Date, heldUntil: Date, except: readonly string[]) {
       const seen = new Set(except)
       const below = new Date(at.getTime() + 1)

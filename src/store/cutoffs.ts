@@ -78,10 +78,7 @@ const later = (at: Date, before: Date | undefined, ms: number) =>
   before && before.getTime() + ms > at.getTime() ? new Date(before.getTime() + ms) : at
 
 /** The cut-offs in force when a login was made, in milliseconds since the epoch; 0: there was none. Each later move ends the login. */
-export interface SeenCutoffs {
-  idp: number
-  oauth: number
-}
+export type SeenCutoffs = Record<'idp' | 'oauth', number>
 
 /** A login as records and login results describe it. */
 export interface DatedLogin {
@@ -136,7 +133,6 @@ export function seenBy(
 export async function secondAfter({ now, sleep }: Clock, at: Date): Promise<void> {
   const begins = (loginSecond(at) + 1) * 1000
   // A timer may fire early. This does not wait for a clock that was set back.
-  for (let turn = 0; turn < 3 && now().getTime() < begins; turn += 1) {
+  for (let turn = 0; turn < 3 && now().getTime() < begins; turn += 1)
     await sleep(Math.min(begins - now().getTime(), 1000))
-  }
 }

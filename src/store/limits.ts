@@ -36,7 +36,6 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
         return { next: isFull ? before : next, answer: { count: next.count, msToEnd: ms } }
       }),
 
-    /** Reads the state of the key, and counts nothing. */
     peek: async (key: string) => stateOf(await windows.getReadable(key), now()),
 
     /** Takes back this many hits of the window, at most all; 1 by default. Returns how many, atomically; without a window 0. */
@@ -50,10 +49,7 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
   }
 }
 
-/**
- * Without a window, all values are 0. A window without hits is over. It is not removed: of two that give back at once, each would remove
- * it.
- */
+/** A window without hits counts as none. It is not removed: of two that give back at once, each would remove it. */
 function stateOf(window: RecordOf<typeof RATE_LIMITS> | undefined, at: Date) {
   const msToEnd = window ? window.endsAt.getTime() - at.getTime() : 0
   const isOn = window && msToEnd > 0 && window.count > 0

@@ -60,7 +60,6 @@ export const PENDING_LOGINS = kindOf({
   isWhole: ({ captured }) => Captured.safeParse(captured).success,
 })
 
-/** A login that waits for a verification link. */
 export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 
 /** Nothing finishes a void login. Its page still knows where to lead. */
@@ -74,18 +73,12 @@ type WantedLogin =
   | { accountId: string; parameters: RequestParameters }
   | { accountId: string; browserHash: string }
 
-/** How many are read; other limits keep an account below it. */
-const MAX = 1_000
-
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
 
 export function pendingLogins(records: Records) {
   const logins = tableOf(records, PENDING_LOGINS)
   return {
-    /**
-     * Saves the login, or replaces the one with its id, unless that became void while it waited. Of the account's logins, this one and the
-     * newest others stay: `most` in all. Returns whether it was saved.
-     */
+    /** `false`: the login with this id became void while it waited, and stays. Of the account's others the newest stay: `most` in all. */
     async save(login: PendingLogin, most: number): Promise<boolean> {
       const isSaved = await logins.save(login, (before) => !(isVoid(before) && !before.continuedAt))
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
@@ -96,10 +89,7 @@ export function pendingLogins(records: Records) {
       return isSaved
     },
 
-    /**
-     * Finds a login by its id; or the account's newest one with exactly this client, redirect URI and state, where absent is not empty; or
-     * its newest one of this browser that is neither void nor continued.
-     */
+    /** Finds it by its id; or the account's newest one of this request; or its newest one that waits in this browser. */
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
       return (await newestOf(logins, which.accountId)).find((login) =>
@@ -124,10 +114,7 @@ export function pendingLogins(records: Records) {
       })
     },
 
-    /**
-     * Atomic. With a time: sets `continuedAt` if it is not set; exactly one of concurrent callers gets `true`. Without a time: unsets it if
-     * the turn with this name set it.
-     */
+    /** Atomic. With a time: sets `continuedAt` if it is not set. Without one: unsets it if the turn with this name set it. */
     setTurn: (id: string, turn: string, at: Date | undefined): Promise<boolean> =>
       logins.update(id, (login) => {
         if (at ? login.continuedAt : login.turn !== turn) return login
@@ -136,9 +123,11 @@ export function pendingLogins(records: Records) {
   }
 }
 
+/** Other limits keep an account below this many. */
 const newestOf = (logins: Table<PendingLogin>, accountId: string) =>
-  logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: MAX })
+  logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: 1_000 })
 
+/** Whether client, redirect URI and state are the same. Absent and empty are different. */
 function isOfRequest({ captured }: PendingLogin, parameters: RequestParameters): boolean {
   const own = parametersOf(captured)
   return (['clientId', 'redirectUri', 'state'] as const).every(

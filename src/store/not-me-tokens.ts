@@ -12,7 +12,6 @@ export const NOT_ME_TOKENS = kindOf({
     userId: 'text',
     /** `undefined`: the mail is a notice, and has no link with a token. */
     linkId: 'text?',
-    /** Where the mail went. */
     email: 'text',
     /** The language of the mail (BCP 47). */
     locale: 'text',

@@ -16,7 +16,8 @@ const Given = z.object({
 export const MAIL_OUTBOX = kindOf({
   name: 'mail_outbox',
   fields: {
-    kind: 'text',
+    /** Any text in the record of a version that knows other mails: no worker of this one takes it. */
+    kind: holds<MailKind>('text'),
     state: holds<State>('text'),
     /** As typed, until a worker has looked the user up. */
     identifier: 'text?',
@@ -69,15 +70,13 @@ export const MAIL_OUTBOX = kindOf({
 export type JobRecord = RecordOf<typeof MAIL_OUTBOX>
 
 /** A request for one mail. */
-export interface NewMailJob extends Omit<
+export type NewMailJob = Omit<
   JobRecord,
   'state' | 'isResolved' | 'requestedAt' | 'attempts' | 'leaseId' | 'reason'
-> {
-  kind: MailKind
-}
+>
 
 /** A mail that a worker has claimed, until `availableAt`. If its state is `superseded`, it ends without a mail. */
-export type MailJob = JobRecord & { kind: MailKind; leaseId: string; availableAt: Date }
+export type MailJob = JobRecord & { leaseId: string; availableAt: Date }
 
 /** A record of the outbox, without the typed identifier and without its lease. */
 export type MailJobStatus = ReturnType<typeof statusOf>
@@ -114,7 +113,7 @@ export const isWaiting = ({ state }: { state: State }): boolean =>
 export const isHeldAt = ({ leaseId, availableAt }: JobRecord, at: Date) =>
   leaseId !== undefined && availableAt !== undefined && availableAt > at
 
-/** `nextAttemptAt`: in the past while all workers are busy. `undefined`: never. The `kind` of a damaged record is no mail kind. */
+/** `nextAttemptAt`: in the past while all workers are busy. `undefined`: never. */
 export function statusOf(job: JobRecord, at: Date) {
   const { id, kind, accountId, requestedAt, expiresAt, attempts, reason } = job
   const told = { id, kind, accountId, requestedAt, expiresAt, attempts, reason }
@@ -127,7 +126,6 @@ export function statusOf(job: JobRecord, at: Date) {
  * attempt wins: a worker that lost the job cannot undo what its successor did.
  */
 export interface RequestOrder {
-  /** The time of the database. */
   requestedAt: Date
   mailJobId: string
   /** 0: before any attempt. */

@@ -55,8 +55,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
     /** The account's requests of one kind that still have a record, dead letters included. */
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
-      const found = (await jobs.find({ ...newest, limit: MAX })).toReversed()
-      return found.filter((job) => job.kind === kind)
+      return (await jobs.find({ ...newest, limit: MAX })).filter((job) => job.kind === kind)
     },
 
     /** Marks the waiting jobs among these as superseded, held or not. A worker takes each once more, and removes it. */
@@ -70,18 +69,17 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
 
 function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
   const { claim, settle } = queueOf(jobs)
-  let seen: string | undefined
+  let seen = ''
 
   return {
     /** Takes at most this many jobs that no worker holds, the longest due first. `sentUntil`: the lease of jobs that are to be sent. */
     async claim(stage: MailStage, most: number, at: Date, until: Date, sentUntil = until) {
       const isDue = (job: JobRecord) => isFor(job, stage, at)
-      const claimed = await claim(await dueFor(jobs, stage, most, at), isDue, (job) => {
+      return claim(await dueFor(jobs, stage, most, at), isDue, (job) => {
         const isToSend = isFor(job, 'send', at)
         const attempts = job.attempts + (isToSend ? 1 : 0)
         return { ...job, attempts, availableAt: isToSend ? sentUntil : until }
       })
-      return claimed.filter(isMailJob)
     },
 
     /** Stores the account, and erases the typed identifier. The job counts as taken to be sent. */
@@ -126,9 +124,8 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     /** Makes a dead letter of each unreadable record, and returns their ids. */
     async giveUpUnreadable(at: Date): Promise<string[]> {
       // Each call reads the next page, and starts again after the last one.
-      const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MAX }
-      const found = await jobs.findAll(page)
-      seen = found.length < MAX ? undefined : found.at(-1)?.id
+      const found = await jobs.findAll({ after: { id: seen }, limit: MAX })
+      seen = found[MAX - 1]?.id ?? ''
       const damaged = found.filter(({ record }) => !record)
       const ended = damaged.map(({ id }) => {
         const letter = dead(emptied(id, at), at, 'unreadable')
@@ -163,29 +160,20 @@ async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at
   return sorted.slice(0, most)
 }
 
-const isMailJob = (job: JobRecord & { leaseId: string }): job is MailJob =>
-  job.availableAt !== undefined && isMailKind(job.kind)
-
 export interface MailJobQuery {
   /** Selects the one job with this id, requested at any time. */
   id?: string | undefined
   state?: MailJobStatus['state'] | undefined
   accountId?: string | undefined
-  /** Excludes this time. */
   requestedBefore?: Date | undefined
-  /** Includes this time. */
   requestedFrom?: Date | undefined
   limit: number
 }
 
+/** `held`: a worker holds the job, or takes it next because it is due already. Only `revived` changes anything. */
 type Revival = 'revived' | 'no_account' | 'held' | 'not_found'
 
-/** What an admin may read and do in the outbox. */
 function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) {
-  /** Removes those of the jobs that still match. */
-  const discardIf = (ids: string[], isToGo: (job: JobRecord) => boolean) =>
-    jobs.updateAll(ids, (job) => (isToGo(job) ? undefined : job))
-
   return {
     /** Lists the newest request first. It leaves out damaged records, which become dead letters. */
     async list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]> {
@@ -201,10 +189,7 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
       return found.map((job) => statusOf(job, at))
     },
 
-    /**
-     * A dead letter becomes a request that its account made now, on database time: for exactly one of concurrent callers. A waiting job
-     * becomes due `at` once. `held`: a worker holds the job, or takes it next because it is due already. Only `revived` changes anything.
-     */
+    /** A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. */
     async revive(id: string, at: Date, expiresAt: Date) {
       const requestedAt = await now()
       return jobs.change<Revival>(id, (job) => {
@@ -226,13 +211,13 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
     /** Removes a dead letter or a waiting job, unless a worker holds it; or removes all dead letters. Returns how many. */
     async discard(which: { id: string } | 'dead', at: Date): Promise<number> {
       if (which !== 'dead')
-        return discardIf([which.id], (job) => job.state !== 'over' && !isHeldAt(job, at))
+        return jobs.updateAll([which.id], (job) =>
+          job.state === 'over' || isHeldAt(job, at) ? job : undefined,
+        )
       const letters = { equal: { state: 'dead' }, by: 'requestedAt', limit: MAX } as const
       let count = 0
-      for await (const page of pagesOf(jobs, letters)) {
-        const ids = page.map(({ id }) => id)
-        count += await discardIf(ids, ({ state }) => state === 'dead')
-      }
+      for await (const page of pagesOf(jobs, letters))
+        count += await jobs.updateAll(page, (job) => (job.state === 'dead' ? undefined : job))
       return count
     },
   }

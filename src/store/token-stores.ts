@@ -49,10 +49,7 @@ export type ResetTokenStore = ReturnType<typeof resetTokens>
 export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
   const tokens = tableOf(records, kind)
 
-  /**
-   * Makes the live ones among these tokens expire at `at`. Claimed tokens stay. With `upTo` they are invalidated instead, also those of
-   * earlier requests.
-   */
+  /** Makes the live ones among these tokens expire at `at`. With `upTo` they are invalidated, also those of earlier requests. */
   async function revoke(which: Revoked, at: Date): Promise<void> {
     const { upTo } = which
     const end = (record: TokenRecord) => (upTo ? superseded(record, upTo, at) : expired(record, at))
@@ -69,10 +66,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     ...finding(tokens),
     revoke,
 
-    /**
-     * Saves a live token and invalidates earlier ones. `false`: a token of a later request or attempt was issued before, whatever its state
-     * is now; nothing changed.
-     */
+    /** Saves a live token and invalidates earlier ones. `false`: a later request or attempt had a token, whatever became of it. */
     async issue(token: NewToken): Promise<boolean> {
       const { userId, requestedAt: from, createdAt } = token
       const since = { equal: { userId }, by: 'requestedAt', from, limit: MAX } as const
@@ -85,10 +79,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
       throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many links of one user at once')
     },
 
-    /**
-     * The commit point of a reset, in one step: takes a token that nothing ended. Exactly one of concurrent callers gets it. No other process
-     * finishes the reset until `leaseUntil`.
-     */
+    /** The commit point of a reset, for one of concurrent callers. No other process finishes the reset until `leaseUntil`. */
     async claim(token: Pick<Token, 'id'>, { by, at, ...task }: ResetClaim) {
       const claimed = { ...task, liveOf: undefined, claimedAt: at, claimedBy: by }
       const mine = await taken(tokens, token, (record) =>
@@ -171,13 +162,13 @@ export function verificationTokens(records: Records) {
       const { upTo } = which
       const isOfJob = ({ mailJobId, attempt }: TokenRecord) =>
         !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt)
-      const some = 'id' in which ? [which.id] : await ofUser(tokens, which.userId, isOfJob)
+      const some = 'id' in which ? [which.id] : (await ofUser(tokens, which.userId)).filter(isOfJob)
       await tokens.updateAll(some, (record) => expired(record, at))
     },
 
     /** The user's other links for this address expire. A repeated call does not change the token. */
     async use({ id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>, at: Date) {
-      const ofAddress = await ofUser(tokens, userId, (token) => token.email === email)
+      const ofAddress = (await ofUser(tokens, userId)).filter((token) => token.email === email)
       await tokens.updateAll(ofAddress, (record) => {
         if (record.id !== id) return expired(record, at)
         return record.usedAt ? record : { ...record, usedAt: at }
@@ -199,23 +190,16 @@ export type TokenStore = ReturnType<typeof finding>
 /** A record that cannot belong to a valid token counts as absent. */
 function finding(tokens: Tokens) {
   return {
-    /** `undefined`: there is no such token, or it was removed eight days after it expired. */
     async find(tokenHash: string): Promise<Token | undefined> {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
       return found && tokenOf(found)
     },
 
-    /** Newest first. */
     ofUser: async (userId: string, limit: number): Promise<Token[]> =>
-      (await ofUser(tokens, userId, () => true, limit)).map(tokenOf),
+      (await ofUser(tokens, userId, limit)).map(tokenOf),
   }
 }
 
 /** Newest first. */
-const ofUser = (
-  tokens: Tokens,
-  userId: string,
-  isWanted: (record: TokenRecord) => boolean,
-  limit = Number.MAX_SAFE_INTEGER,
-) =>
-  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true, limit }, isWanted)
+const ofUser = (tokens: Tokens, userId: string, limit = Number.MAX_SAFE_INTEGER) =>
+  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true, limit }, () => true)

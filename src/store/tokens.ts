@@ -33,7 +33,6 @@ const FIELDS = {
   claimedAt: 'time?',
   /** When a newer one replaced it, its mail was given up, or its reset was refused in the end. */
   invalidatedAt: 'time?',
-  /** When all effects of the reset were done. */
   completedAt: 'time?',
   /** The user's id while the token is live. It is unique, so a user has one live token. */
   liveOf: 'text?',
@@ -54,7 +53,6 @@ export interface Token extends Omit<TokenRecord, Hidden | keyof RequestParameter
   parameters: RequestParameters
 }
 
-/** A token as it is issued. */
 export type NewToken = Omit<Token, keyof typeof NOTHING_YET> & Pick<TokenRecord, 'tokenHash'>
 
 const ClaimedBy = z.record(z.string(), z.string().optional()).optional()
