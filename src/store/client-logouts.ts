@@ -93,7 +93,7 @@ export function clientLogouts(records: Records) {
     },
 
     /** Claims the longest due logouts, also past `expiresAt`: one of each client, so that others have room; of `except` none. */
-    async claim(most: number, at: Date, heldUntil: Date, except: readonly string[]) {
+    async claim(most: number, at: Date, leaseUntil: Date, except: readonly string[]) {
       const seen = new Set(except)
       const below = new Date(at.getTime() + 1)
       const equal = { state: 'waiting' }
@@ -108,7 +108,7 @@ export function clientLogouts(records: Records) {
       return queue.claim(due, isDue, (logout) => ({
         ...logout,
         attempts: logout.attempts + 1,
-        availableAt: heldUntil,
+        availableAt: leaseUntil,
       }))
     },
 

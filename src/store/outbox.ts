@@ -83,7 +83,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     },
 
     /** Stores the account, and erases the typed identifier. The job counts as taken to be sent. */
-    resolve: (held: MailJob, accountId: string, heldUntil: Date): Promise<boolean> =>
+    resolve: (held: MailJob, accountId: string, leaseUntil: Date): Promise<boolean> =>
       settle(held, (job) => ({
         ...job,
         attempts: job.attempts + 1,
@@ -91,7 +91,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
         identifier: undefined,
         isResolved: true,
         state: 'resolved',
-        availableAt: heldUntil,
+        availableAt: leaseUntil,
       })),
 
     isHeld: async ({ id, leaseId }: MailJob): Promise<boolean> =>
