@@ -52,7 +52,7 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
       await jobs.insert({ ...job, ...due, state: 'requested', isResolved: false, attempts: 0 })
     },
 
-    /** The account's requests of one kind that still have a record, dead letters included. */
+    /** The account's requests of one kind that still have a record, dead letters included: the newest first. */
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
       return (await jobs.find({ ...newest, limit: MAX })).filter((job) => job.kind === kind)
