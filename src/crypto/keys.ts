@@ -80,26 +80,26 @@ export type OwnKeyRing = ReturnType<typeof createOwnKeyRing>
 export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: string) {
   const place = createHash('sha256').update(oauthUrl).digest('base64url').slice(0, 11)
   const own: NotedKeyRing = {
-    processId: `${place}.${randomUUID()}`,
+    id: `${place}.${randomUUID()}`,
     // Key ids are no secret: they are also in the headers of what the keys seal.
     keyIds: [...new Set(keys('jwe').map(({ kid }) => kid))],
   }
   return {
-    note: () => rings.note(own.processId, own.keyIds),
+    note: () => rings.note(own.id, own.keyIds),
     /** Called when the process ends, so that no rotation waits for it. */
-    forget: () => rings.note(own.processId, []),
+    forget: () => rings.note(own.id, []),
 
     /** The key ids of every process that runs, including this one. */
     async all(): Promise<string[][]> {
       const noted = await rings.noted(NOTED_WITHIN_MS)
-      const others = noted.filter(({ processId }) => processId !== own.processId)
+      const others = noted.filter(({ id }) => id !== own.id)
       return [own, ...others].map(({ keyIds }) => keyIds)
     },
 
     /** Whether another process runs whose links lead elsewhere. */
     async isShared() {
       const noted = await rings.noted(NOTED_WITHIN_MS)
-      return noted.some(({ processId: id }) => id.includes('.') && !id.startsWith(`${place}.`))
+      return noted.some(({ id }) => id.includes('.') && !id.startsWith(`${place}.`))
     },
   }
 }

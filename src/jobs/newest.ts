@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts'
 import type { User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
-import { attemptOf, isLater, orderOf, isWaiting } from '../store/outbox-record.ts'
+import { isLater, orderOf, isWaiting } from '../store/outbox-record.ts'
 import { MAX_LINKS } from '../flows/link.ts'
 import type { AccountFlowsStore, JobRecord, MailJob } from '../store/index.ts'
 
@@ -29,7 +29,8 @@ export async function endEarlierAndCheckOvertaken(
   // A later request whose mail has left is no longer in the outbox, but its link is stored.
   const links = (await tokens?.ofUser(user.id, MAX_LINKS)) ?? []
   return links.some(
-    (link) => link.pendingLoginId === job.pendingLoginId && isLater(link, attemptOf(job)),
+    (link) =>
+      link.pendingLoginId === job.pendingLoginId && isLater(link, orderOf(job, job.attempts)),
   )
 }
 

@@ -21,7 +21,7 @@ import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
-import { attemptOf } from '../store/outbox-record.ts'
+import { orderOf } from '../store/outbox-record.ts'
 import type { MailLocals, SignedOutApps, Views } from '../views/index.ts'
 
 export interface LinkParts {
@@ -180,7 +180,7 @@ function newLinkToken(
     userId: user.id,
     email,
     passwordDigest: passwordDigest(user.passwordHash),
-    ...attemptOf(job),
+    ...orderOf(job, job.attempts),
     createdAt,
     expiresAt: new Date(createdAt.getTime() + lifetimeMs),
   }

@@ -7,7 +7,7 @@ import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import type { MailFault } from '../errors.ts'
 import type { AccountFlowsStore, MailJob } from '../store/index.ts'
-import { attemptOf } from '../store/outbox-record.ts'
+import { orderOf } from '../store/outbox-record.ts'
 
 export interface JobParts {
   store: Pick<AccountFlowsStore, 'outbox' | 'audit' | TokenPart>
@@ -131,6 +131,6 @@ export async function giveUp(parts: JobParts, job: MailJob, reason: string): Pro
   const now = parts.clock.now()
   // The links go first: no worker takes a dead letter up again.
   if (userId !== undefined)
-    await tokensOf(parts.store, kind)?.revoke({ userId, upTo: attemptOf(job) }, now)
+    await tokensOf(parts.store, kind)?.revoke({ userId, upTo: orderOf(job, job.attempts) }, now)
   return parts.store.outbox.giveUp(job, now, reason)
 }

@@ -4,7 +4,7 @@ import type { OutgoingMail } from './sending.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { hashToken, newToken } from '../crypto/token.ts'
 import type { AccountFlowsStore, MailJob } from '../store/index.ts'
-import { attemptOf } from '../store/outbox-record.ts'
+import { orderOf } from '../store/outbox-record.ts'
 import type { Views } from '../views/index.ts'
 import { MAIL_FLOWS, type LinkParts, type MailLink, type Recipient } from './kinds.ts'
 
@@ -62,7 +62,7 @@ async function renderMail(
     linkId,
     email,
     locale,
-    ...attemptOf(job),
+    ...orderOf(job, job.attempts),
     createdAt,
     purgeAt: new Date(createdAt.getTime() + NOT_ME_MS),
   })

@@ -9,7 +9,7 @@ import {
   loginSecond,
   seenAll,
   seenBy,
-  seenNone,
+  SEEN_NONE,
   type SessionCutoffs,
   type SeenCutoffs,
 } from '../store/cutoffs.ts'
@@ -99,7 +99,7 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
       if (ends && digest !== undefined) {
         const user = await users.findById(accountId)
         const isCurrent = user !== undefined && passwordDigest(user.passwordHash) === digest
-        seen = isCurrent ? seenAll(ends) : seenNone()
+        seen = isCurrent ? seenAll(ends) : SEEN_NONE
       }
       remember(memory(), accountId, { second, seen }, 'idp')
       return seen

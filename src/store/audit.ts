@@ -34,13 +34,12 @@ export const AUDIT_EVENTS = kindOf({
 type EventRecord = RecordOf<typeof AUDIT_EVENTS>
 
 export interface AuditQuery {
-  /** Selects the one event with this id. */
+  /** Selects the one event with this id, recorded at any time. */
   id?: string | undefined
   accountId?: string | undefined
-  /** Selects by `details.identifier_hash`: the hash of a typed name that matches no user, as `foldTyped` makes it. */
+  /** The `details.identifier_hash` of a typed name that matches no user. */
   identifierHash?: string | undefined
   types?: AuditEventType[] | undefined
-  /** Selects events that were recorded at this time or later. */
   recordedFrom?: Date | undefined
   limit: number
 }
@@ -53,35 +52,28 @@ export type AuditLog = ReturnType<typeof auditLog>
 export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
   const events = tableOf(records, AUDIT_EVENTS)
   let last = -Infinity
-  /** Gives the events of one process increasing times, so that they keep their order even within a millisecond. */
-  function inOrder(): Date {
-    const at = now().getTime()
-    last = last >= at && last < at + MAX_AHEAD_MS ? last + 1 : at
-    return new Date(last)
-  }
 
   return {
-    /**
-     * Keeps the event for `keepMs` from now on. It is removed then or a little later. `false`: an event with this id already exists, and
-     * nothing changes.
-     */
+    /** Keeps the event for `keepMs` from now on, or a little longer. `false`: there is an event with this id, and nothing changes. */
     record(event: AuditEvent, keepMs: number): Promise<boolean> {
       const hash = event.details && Reflect.get(event.details, 'identifier_hash')
       const identifierHash = typeof hash === 'string' ? hash : undefined
-      const recordedAt = inOrder()
-      const purgeAt = new Date(recordedAt.getTime() + keepMs)
+      // The times of one process increase, so that its events keep their order even within a millisecond.
+      const at = now().getTime()
+      last = last >= at && last < at + MAX_AHEAD_MS ? last + 1 : at
+      const recordedAt = new Date(last)
+      const purgeAt = new Date(last + keepMs)
       return events.insert({ ...event, identifierHash, recordedAt, purgeAt })
     },
 
-    /** Lists the last recorded event first. */
+    /** The last recorded event first. */
     async list(query: AuditQuery): Promise<RecordedEvent[]> {
       const { id, accountId, identifierHash, types, recordedFrom: from, limit } = query
       const isAsked = (event: EventRecord) =>
         (accountId === undefined || event.accountId === accountId) &&
         (identifierHash === undefined || event.identifierHash === identifierHash) &&
-        (!types || types.some((type) => type === event.type)) &&
-        (!from || event.recordedAt >= from)
-      // An index answers this part of the query; the code below checks the rest.
+        (!types || types.some((type) => type === event.type))
+      // An index answers this part of the query.
       let equal: QueryOf<EventRecord>['equal'] = types ? { type: types } : {}
       if (accountId !== undefined) equal = { accountId }
       if (identifierHash !== undefined) equal = { identifierHash }

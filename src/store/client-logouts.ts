@@ -1,6 +1,4 @@
-/**
- * Back-channel logouts (OpenID Connect Back-Channel Logout 1.0): which clients are to be notified of an ended account, and which have been.
- */
+/** Back-channel logouts: which clients are to be notified of an ended account, and which have been. */
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 import { firstWanted, queueOf, tableOf } from './table.ts'
 import type { Records } from './records.ts'
@@ -19,23 +17,19 @@ export const CLIENT_LOGOUTS = kindOf({
     clientId: 'text',
     /** The session at the client. `undefined`: all sessions of the account there. */
     sid: 'text?',
-    /**
-     * `false`: the client has no `backchannel_logout_uri`. No worker tries; the record stays so that pages and mails can name the client.
-     */
+    /** `false`: the client has no `backchannel_logout_uri`. The record is there so that pages and mails can name the client. */
     canBeTold: 'boolean',
     requestedAt: 'time',
     /** No worker tries after this time. */
     expiresAt: 'time',
     state: holds<ClientLogoutState>('text'),
-    /** How often a worker has claimed it. */
     attempts: 'number',
     /** Why the last attempt failed. */
     reason: 'text?',
-    /** The account has been forgotten since. The record goes once the logout is over, and no audit event mentions it. */
+    /** The record of a forgotten account goes once the logout is over, and no audit event mentions it. */
     isForgotten: 'boolean',
-    /** Names the claim. A write with the id of an earlier claim changes nothing. `undefined`: no worker holds it. */
     leaseId: 'text?',
-    /** No worker may claim it before this time: the end of the lease, or of the pause before another attempt. */
+    /** The end of the lease, or of the pause before another attempt. */
     availableAt: 'time',
     purgeAt: 'time',
   },
@@ -47,7 +41,6 @@ export const CLIENT_LOGOUTS = kindOf({
   isWhole: ({ state }) => STATES.includes(state),
 })
 
-/** A requested logout and its state. */
 export type ClientLogout = RecordOf<typeof CLIENT_LOGOUTS>
 
 /** A client of an ended session or grant. Its id is made of the end, the client and its session, so a repeated request gets the same id. */
@@ -56,17 +49,12 @@ export type NewClientLogout = Pick<
   'id' | 'endId' | 'accountId' | 'clientId' | 'sid' | 'canBeTold' | 'requestedAt' | 'expiresAt'
 >
 
-/** A logout that a worker has claimed. */
 export type ClientLogoutJob = ClientLogout & { leaseId: string }
 
 /** The result of an attempt. Without a `reason`, the previous one stays. */
-type ClientLogoutOutcome =
-  { state: 'sent' | 'dead'; at: Date; reason?: string } | { retryAt: Date; reason?: string }
+type Outcome = ({ state: 'sent' | 'dead'; at: Date } | { retryAt: Date }) & { reason?: string }
 
-/**
- * Notifies a client. Returns `undefined` once the client has ended its sessions. Otherwise it returns the reason, such as `http_500`,
- * `timeout` or `client_gone`. Once the signal aborts, it returns soon.
- */
+/** Notifies a client. Returns `undefined` once the client has ended its sessions. Once the signal aborts, it returns soon. */
 export type TellClient = (
   logout: ClientLogout,
   signal: AbortSignal,
@@ -74,13 +62,11 @@ export type TellClient = (
 
 /** Why a client was not notified. */
 export interface LogoutFailure {
+  /** Such as `http_500`, `timeout` or `client_gone`. */
   reason: string
   /** Another attempt cannot succeed. */
   isFinal: boolean
 }
-
-/** The most logouts that `find` returns for an account. */
-const MAX_FOUND = 100
 
 export type ClientLogoutStore = ReturnType<typeof clientLogouts>
 
@@ -91,14 +77,23 @@ export function clientLogouts(records: Records) {
   return {
     /** Adds all in one write. Existing records stay as they are. */
     async add(added: readonly NewClientLogout[]): Promise<void> {
-      await Promise.all(added.map((logout) => logouts.insert(newRecord(logout))))
+      const adding = added.map((logout) => {
+        const { canBeTold, requestedAt, expiresAt } = logout
+        return logouts.insert({
+          ...logout,
+          state: canBeTold ? 'waiting' : 'not_notified',
+          attempts: 0,
+          isForgotten: false,
+          availableAt: requestedAt,
+          // This covers a logout that no worker ever claims, too.
+          purgeAt: weekAfter(canBeTold ? expiresAt : requestedAt),
+        })
+      })
+      await Promise.all(adding)
     },
 
-    /**
-     * Claims at most this many due logouts, the longest due first, and one of each client. So a client with many logouts leaves room for
-     * the others. Clients in `except` are left out. Logouts past `expiresAt` are included.
-     */
-    async claim(most: number, at: Date, heldUntil: Date, except: readonly string[]) {
+    /** Claims the longest due logouts, also past `expiresAt`: one of each client, so that others have room; of `except` none. */
+    async claim(most: number, at: Date, leaseUntil: Date, except: readonly string[]) {
       const seen = new Set(except)
       const below = new Date(at.getTime() + 1)
       const equal = { state: 'waiting' }
@@ -113,12 +108,12 @@ export function clientLogouts(records: Records) {
       return queue.claim(due, isDue, (logout) => ({
         ...logout,
         attempts: logout.attempts + 1,
-        availableAt: heldUntil,
+        availableAt: leaseUntil,
       }))
     },
 
     /** Ends a claimed logout, or gives it back until `retryAt`. If the lease is lost, nothing changes. */
-    async settle(job: ClientLogoutJob, outcome: ClientLogoutOutcome): Promise<void> {
+    async settle(job: ClientLogoutJob, outcome: Outcome): Promise<void> {
       await queue.settle(job, (logout) => {
         const { reason = logout.reason } = outcome
         const free = { ...logout, reason, leaseId: undefined }
@@ -130,22 +125,9 @@ export function clientLogouts(records: Records) {
 
     /** Finds the logouts of one account, or of one of its ends: newest first, at most 100. */
     find({ accountId, endId }: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
-      const newest = { by: 'requestedAt', isDescending: true, limit: MAX_FOUND } as const
+      const newest = { by: 'requestedAt', isDescending: true, limit: 100 } as const
       const isOfEnd = (logout: ClientLogout) => endId === undefined || logout.endId === endId
       return firstWanted(logouts, { ...newest, equal: { accountId } }, isOfEnd)
     },
-  }
-}
-
-function newRecord(logout: NewClientLogout): ClientLogout {
-  const { canBeTold, requestedAt, expiresAt } = logout
-  return {
-    ...logout,
-    state: canBeTold ? 'waiting' : 'not_notified',
-    attempts: 0,
-    isForgotten: false,
-    availableAt: requestedAt,
-    // This covers a logout that no worker ever claims, too.
-    purgeAt: weekAfter(canBeTold ? expiresAt : requestedAt),
   }
 }

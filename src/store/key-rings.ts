@@ -1,9 +1,9 @@
 /** The signing keys of the processes that share the store. Only ids that reveal nothing about the keys are kept. */
-import { holds, kindOf } from './kind.ts'
+import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-/** The id of a ring is the id of its process. */
+/** The id of a record is the id of its process. */
 export const KEY_RINGS = kindOf({
   name: 'key_rings',
   fields: { keyIds: holds<string[]>('json'), notedAt: 'time', purgeAt: 'time' },
@@ -13,10 +13,7 @@ export const KEY_RINGS = kindOf({
 })
 
 /** The keys of one process. The first one signs; all of them verify. */
-export interface NotedKeyRing {
-  processId: string
-  keyIds: string[]
-}
+export type NotedKeyRing = Pick<RecordOf<typeof KEY_RINGS>, 'id' | 'keyIds'>
 
 const HOUR_MS = 3_600_000
 const MAX_PROCESSES = 1_000
@@ -27,7 +24,7 @@ export type KeyRings = ReturnType<typeof keyRings>
 export function keyRings(records: Records, now: () => Promise<Date>) {
   const rings = tableOf(records, KEY_RINGS)
   return {
-    /** Replaces the noted key ids of a process. An empty list: the process has ended, and its note is removed. */
+    /** Replaces the note of a process. An empty list: the process has ended, and its note is removed. */
     async note(id: string, keyIds: readonly string[]): Promise<void> {
       if (keyIds.length === 0) return rings.remove(id)
       const notedAt = await now()
@@ -35,11 +32,10 @@ export function keyRings(records: Records, now: () => Promise<Date>) {
       await rings.overwrite({ id, keyIds: [...keyIds], notedAt, purgeAt })
     },
 
-    /** Returns the notes of the last `withinMs` milliseconds, by the time of the database. */
+    /** The notes of the last `withinMs` milliseconds. */
     async noted(withinMs: number): Promise<NotedKeyRing[]> {
       const from = new Date((await now()).getTime() - withinMs + 1)
-      const found = await rings.find({ by: 'notedAt', from, limit: MAX_PROCESSES })
-      return found.map(({ id, keyIds }) => ({ processId: id, keyIds }))
+      return rings.find({ by: 'notedAt', from, limit: MAX_PROCESSES })
     },
   }
 }

@@ -15,57 +15,43 @@ export const RATE_LIMITS = kindOf({
   isMostlyNew: true,
 })
 
-type WindowRecord = RecordOf<typeof RATE_LIMITS>
-
 export type RateLimits = ReturnType<typeof rateLimits>
 
 export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
   const windows = tableOf(records, RATE_LIMITS)
   return {
     /**
-     * Adds one hit under the key, atomically: concurrent callers, in any process, never get the same count. A window that would last longer
-     * than `windowMs` ends after `windowMs`. That happens when a clock was set back, or when the window was longer before.
+     * Adds one hit under the key, atomically: concurrent callers, in any process, never get the same count. A window ends after `windowMs`
+     * at the latest, even if a clock was set back, or the window was longer before.
      *
      * @param most - the first hit above it is the last one that is counted and written. All later hits get the same count.
      */
     hit: (key: string, windowMs: number, most = Infinity) =>
       windows.change(key, (before) => {
         const at = now()
-        const isOn = isOnAt(before, at)
-        // The rest can be too long: a clock was set back, another process's clock differs, or the window was longer before.
-        const ms = isOn ? Math.min(msTo(before, at), windowMs) : windowMs
-        const endsAt = new Date(at.getTime() + ms)
-        const next = { id: key, count: (isOn ? before.count : 0) + 1, endsAt }
-        const isFull = isOn && before.count > most && Number(endsAt) === Number(before.endsAt)
-        return { next: isFull ? before : next, answer: hitOf(next, at) }
+        const { count, msToEnd } = stateOf(before, at)
+        const ms = count > 0 ? Math.min(msToEnd, windowMs) : windowMs
+        const next = { id: key, count: count + 1, endsAt: new Date(at.getTime() + ms) }
+        const isFull = count > most && ms === msToEnd
+        return { next: isFull ? before : next, answer: { count: next.count, msToEnd: ms } }
       }),
 
-    /** Reads the state of the key, and counts nothing. Without a window, all values are 0. */
-    async peek(key: string) {
-      const window = await windows.getReadable(key)
-      const at = now()
-      return isOnAt(window, at) ? hitOf(window, at) : { count: 0, msToEnd: 0 }
-    },
+    peek: async (key: string) => stateOf(await windows.getReadable(key), now()),
 
     /** Takes back this many hits of the window, at most all; 1 by default. Returns how many, atomically; without a window 0. */
     giveBack: (key: string, hits = 1): Promise<number> =>
       windows.change(key, (window) => {
-        if (!isOnAt(window, now())) return { next: window, answer: 0 }
-        const answer = Math.min(hits, window.count)
-        const count = window.count - answer
-        return { next: { ...window, count }, answer }
+        const { count } = stateOf(window, now())
+        const answer = Math.min(hits, count)
+        const isLess = window && answer > 0
+        return { next: isLess ? { ...window, count: count - answer } : window, answer }
       }),
   }
 }
 
-const msTo = ({ endsAt }: WindowRecord, at: Date) => endsAt.getTime() - at.getTime()
-
-/** A window without hits is over. It is not removed: of two that give back at once, each would remove it. */
-const isOnAt = (window: WindowRecord | undefined, at: Date): window is WindowRecord =>
-  window !== undefined && msTo(window, at) > 0 && window.count > 0
-
-/** `msToEnd`: milliseconds until the window ends, from 0 to its length. */
-const hitOf = (window: WindowRecord, at: Date) => ({
-  count: window.count,
-  msToEnd: msTo(window, at),
-})
+/** A window without hits counts as none. It is not removed: of two that give back at once, each would remove it. */
+function stateOf(window: RecordOf<typeof RATE_LIMITS> | undefined, at: Date) {
+  const msToEnd = window ? window.endsAt.getTime() - at.getTime() : 0
+  const isOn = window && msToEnd > 0 && window.count > 0
+  return isOn ? { count: window.count, msToEnd } : { count: 0, msToEnd: 0 }
+}

@@ -14,11 +14,11 @@ export interface LoginResult {
   remember?: boolean
   /** Seconds since the epoch when the login POST arrived, before the password hash was read. */
   ts: number
-  /** Decides which cut-offs end the login. `undefined`: its second decides. */
+  /** Left out: the second of the login decides which cut-offs end it. */
   accountFlowsSeen?: SeenCutoffs
 }
 
-/** A whole authorization request, as oidc-provider keeps it in an interaction, and its waiting login. */
+/** An authorization request, as oidc-provider keeps it in an interaction, and its waiting login. */
 export interface CapturedRequest {
   params: Record<string, unknown>
   prompt: unknown
@@ -26,13 +26,13 @@ export interface CapturedRequest {
   cid?: string
   parJti?: string
   deviceCode?: string
-  /** The secrets of the request, already sealed for the store. */
+  /** The secrets of the request, sealed. */
   sealed?: string
   lastSubmission?: Record<string, unknown>
   login: LoginResult
 }
 
-/** Checks only the parts that would make a wrong login. The provider checks the rest when it resumes. */
+/** The parts that would make a wrong login. The provider checks the rest. */
 const Captured = z.object({
   params: z.object({}),
   login: z.object({ accountId: z.string(), ts: z.number() }),
@@ -42,18 +42,17 @@ export const PENDING_LOGINS = kindOf({
   name: 'pending_logins',
   fields: {
     accountId: 'text',
-    /** The address, and the digest of the password hash, at the time of the login. If either changes, the login is void. */
+    /** As it was at the login, like the digest of the password hash. If either changes, the login is void. */
     email: 'text?',
     passwordDigest: 'text',
     captured: holds<CapturedRequest>('json'),
-    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits for the login. */
+    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits. */
     browserHash: 'text?',
     createdAt: 'time',
-    /** When the browser that logged in went on, which it does once. `undefined`: not yet. */
+    /** When the browser that logged in went on, which it does once. */
     continuedAt: 'time?',
-    /** The name of the turn that set `continuedAt`. */
+    /** Names the turn that set `continuedAt`. */
     turn: 'text?',
-    /** After this time the record may be removed. */
     purgeAt: 'time',
   },
   indexes: [['accountId', 'createdAt']],
@@ -61,19 +60,10 @@ export const PENDING_LOGINS = kindOf({
   isWhole: ({ captured }) => Captured.safeParse(captured).success,
 })
 
-/** A login that waits for a verification link. */
 export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 
-/** Whether the login is void (see `LoginChanges`). */
+/** Nothing finishes a void login. Its page still knows where to lead. */
 export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
-
-/** Changes to waiting logins. Repeated, or in any order, they have the same result. */
-export interface LoginChanges {
-  /** Moves `purgeAt` to a later time, and never to an earlier one. */
-  purgeAt?: Date
-  /** Removes the password digest, so that nothing finishes the logins. Their pages still know where to lead. */
-  isVoid?: true
-}
 
 /** One waiting login, or all of an account except one. */
 type SomeLogins = { id: string } | { accountId: string; except?: string | undefined }
@@ -83,18 +73,12 @@ type WantedLogin =
   | { accountId: string; parameters: RequestParameters }
   | { accountId: string; browserHash: string }
 
-/** How many are read; other limits keep an account below it. */
-const MAX = 1_000
-
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
 
 export function pendingLogins(records: Records) {
   const logins = tableOf(records, PENDING_LOGINS)
   return {
-    /**
-     * Saves the login, or replaces the one with its id. It does not replace one that became void while it waited. Of the account's logins,
-     * it keeps this one and the newest others: `most` in all. Returns whether it was saved.
-     */
+    /** `false`: the login with this id became void while it waited, and stays. Of the account's others the newest stay: `most` in all. */
     async save(login: PendingLogin, most: number): Promise<boolean> {
       const isSaved = await logins.save(login, (before) => !(isVoid(before) && !before.continuedAt))
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
@@ -105,10 +89,7 @@ export function pendingLogins(records: Records) {
       return isSaved
     },
 
-    /**
-     * Finds a login by its id. Or it finds the account's newest one with exactly this client, redirect URI and state; absent and empty are
-     * different. Or it finds the account's newest one of this browser that is neither void nor continued.
-     */
+    /** Finds it by its id; or the account's newest one of this request; or its newest one that waits in this browser. */
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
       return (await newestOf(logins, which.accountId)).find((login) =>
@@ -118,18 +99,22 @@ export function pendingLogins(records: Records) {
       )
     },
 
-    async change(which: SomeLogins, changes: LoginChanges): Promise<void> {
-      const { purgeAt: asked = new Date(0) } = changes
-      await logins.updateAll(await someOf(logins, which), (login) => {
+    /** Makes logins void, or moves `purgeAt` to a later time. Repeated, or in any order, changes have the same result. */
+    async change(
+      which: SomeLogins,
+      { purgeAt: asked = new Date(0), isVoid: ends }: { purgeAt?: Date; isVoid?: true },
+    ): Promise<void> {
+      const some =
+        'id' in which
+          ? [which.id]
+          : (await newestOf(logins, which.accountId)).filter(({ id }) => id !== which.except)
+      await logins.updateAll(some, (login) => {
         const purgeAt = asked > login.purgeAt ? asked : login.purgeAt
-        return { ...login, purgeAt, ...(changes.isVoid && { passwordDigest: '' }) }
+        return { ...login, purgeAt, ...(ends && { passwordDigest: '' }) }
       })
     },
 
-    /**
-     * Compare and set, atomically. With a time: sets `continuedAt` if it is not set; exactly one of concurrent callers gets `true`. Without
-     * a time: unsets it if the turn with this name set it.
-     */
+    /** Atomic. With a time: sets `continuedAt` if it is not set. Without one: unsets it if the turn with this name set it. */
     setTurn: (id: string, turn: string, at: Date | undefined): Promise<boolean> =>
       logins.update(id, (login) => {
         if (at ? login.continuedAt : login.turn !== turn) return login
@@ -138,14 +123,11 @@ export function pendingLogins(records: Records) {
   }
 }
 
+/** Other limits keep an account below this many. */
 const newestOf = (logins: Table<PendingLogin>, accountId: string) =>
-  logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: MAX })
+  logins.find({ equal: { accountId }, by: 'createdAt', isDescending: true, limit: 1_000 })
 
-async function someOf(logins: Table<PendingLogin>, which: SomeLogins) {
-  if ('id' in which) return [which.id]
-  return (await newestOf(logins, which.accountId)).filter(({ id }) => id !== which.except)
-}
-
+/** Whether client, redirect URI and state are the same. Absent and empty are different. */
 function isOfRequest({ captured }: PendingLogin, parameters: RequestParameters): boolean {
   const own = parametersOf(captured)
   return (['clientId', 'redirectUri', 'state'] as const).every(

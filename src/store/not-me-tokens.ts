@@ -4,7 +4,7 @@ import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf } from './table.ts'
 
-/** The id of a record is the lower-case hex SHA-256 of the 43 characters of the raw token. */
+/** The id of a record is the lower-case hex SHA-256 of the raw token. */
 export const NOT_ME_TOKENS = kindOf({
   name: 'not_me_tokens',
   fields: {
@@ -12,7 +12,6 @@ export const NOT_ME_TOKENS = kindOf({
     userId: 'text',
     /** `undefined`: the mail is a notice, and has no link with a token. */
     linkId: 'text?',
-    /** Where the mail went. */
     email: 'text',
     /** The language of the mail (BCP 47). */
     locale: 'text',
@@ -20,11 +19,10 @@ export const NOT_ME_TOKENS = kindOf({
     mailJobId: 'text',
     attempt: 'number',
     createdAt: 'time',
-    /** When the token has done its work. `undefined`: not yet. */
+    /** When the token has done its work. */
     usedAt: 'time?',
     /** The hash that replaces a blocked password. */
     blockedHash: 'text?',
-    /** The token is valid until this time. */
     purgeAt: 'time',
   },
   indexes: [['userId']],
@@ -32,7 +30,7 @@ export const NOT_ME_TOKENS = kindOf({
   isWhole: ({ kind }) => isMailKind(kind),
 })
 
-/** A mail and its original request, found by the token of its "This wasn't me". */
+/** A mail and its original request. */
 export type NotMeToken = Omit<RecordOf<typeof NOT_ME_TOKENS>, 'blockedHash'>
 
 export type NotMeTokenStore = ReturnType<typeof notMeTokens>
@@ -42,7 +40,7 @@ export function notMeTokens(records: Records) {
   return {
     issue: async (token: NotMeToken): Promise<void> => void (await tokens.insert(token)),
 
-    /** `undefined`: there is no such token. A record that cannot belong to a valid token counts as absent. */
+    /** A record that cannot belong to a valid token counts as absent. */
     async find(id: string): Promise<NotMeToken | undefined> {
       const record = await tokens.getReadable(id)
       if (!record) return undefined
@@ -50,17 +48,14 @@ export function notMeTokens(records: Records) {
       return token
     },
 
-    /**
-     * Notes the hash that replaces a blocked password, in one step. Returns the hash that was noted first, or this one if the record is
-     * gone.
-     */
+    /** Notes the hash that replaces a blocked password. Returns the hash that was noted first, or this one if the record is gone. */
     block: (id: string, hash: string): Promise<string> =>
       tokens.change(id, (record) => {
         if (record?.blockedHash !== undefined) return { next: record, answer: record.blockedHash }
         return { next: record && { ...record, blockedHash: hash }, answer: hash }
       }),
 
-    /** Sets `usedAt`, in one step. A repeated call changes nothing. */
+    /** A repeated call changes nothing. */
     async use(id: string, usedAt: Date): Promise<void> {
       await tokens.update(id, (record) => (record.usedAt ? record : { ...record, usedAt }))
     },

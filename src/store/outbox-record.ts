@@ -16,34 +16,33 @@ const Given = z.object({
 export const MAIL_OUTBOX = kindOf({
   name: 'mail_outbox',
   fields: {
-    kind: 'text',
+    /** Any text in the record of a version that knows other mails: no worker of this one takes it. */
+    kind: holds<MailKind>('text'),
     state: holds<State>('text'),
-    /** As typed, until a worker has looked the user up. `undefined`: the account is known. */
+    /** As typed, until a worker has looked the user up. */
     identifier: 'text?',
     /** `undefined`: no worker has looked it up yet, or no account matches. */
     accountId: 'text?',
     pendingLoginId: 'text?',
-    /** The address for the mail, even if the account changes its own. `undefined`: the account's address. */
+    /** The address of the mail, even if the account changes its own. `undefined`: the account's address. */
     sendTo: 'text?',
-    /** Whether the account had not verified `sendTo` at the time of the request. Left out: the worker checks this when the mail leaves. */
+    /** Whether the account had not verified `sendTo` at the request. Left out: the worker checks this when the mail leaves. */
     isClaim: 'boolean?',
     parameters: holds<RequestParameters>('json'),
     requester: holds<Requester>('json'),
-    /** Whether a form made the request, so that it can be repeated. The id then stays taken for a week after the job is over. */
+    /** A form may be sent again, so the id stays taken for a week after its job is over. */
     isOfForm: 'boolean?',
     /** Whether a worker has looked up the account. That worker may have died before it finished. */
     isResolved: 'boolean',
     /** The time of the database, not of the process. */
     requestedAt: 'time',
-    /** No worker takes the job before this time. */
     notBefore: 'time',
     /** After this time the mail is of no use any more. */
     expiresAt: 'time',
     /** How often workers have taken it to send it, this time included. */
     attempts: 'number',
-    /** Names the claim. A write with the id of an earlier claim changes nothing. `undefined`: no worker holds it. */
     leaseId: 'text?',
-    /** No worker may claim it before this time: first `notBefore`, then the end of the lease or of the pause before another attempt. */
+    /** First `notBefore`, then the end of the lease, or of the pause before another attempt. */
     availableAt: 'time?',
     /** Why the last attempt failed, or why no worker tries again. */
     reason: 'text?',
@@ -71,20 +70,17 @@ export const MAIL_OUTBOX = kindOf({
 export type JobRecord = RecordOf<typeof MAIL_OUTBOX>
 
 /** A request for one mail. */
-export interface NewMailJob extends Omit<
+export type NewMailJob = Omit<
   JobRecord,
   'state' | 'isResolved' | 'requestedAt' | 'attempts' | 'leaseId' | 'reason'
-> {
-  kind: MailKind
-}
+>
 
 /** A mail that a worker has claimed, until `availableAt`. If its state is `superseded`, it ends without a mail. */
-export type MailJob = JobRecord & { kind: MailKind; leaseId: string; availableAt: Date }
+export type MailJob = JobRecord & { leaseId: string; availableAt: Date }
 
 /** A record of the outbox, without the typed identifier and without its lease. */
 export type MailJobStatus = ReturnType<typeof statusOf>
 
-/** Makes a dead letter: no worker tries again. */
 export const dead = (record: JobRecord, at: Date, reason: string): JobRecord => ({
   ...record,
   state: 'dead',
@@ -117,39 +113,26 @@ export const isWaiting = ({ state }: { state: State }): boolean =>
 export const isHeldAt = ({ leaseId, availableAt }: JobRecord, at: Date) =>
   leaseId !== undefined && availableAt !== undefined && availableAt > at
 
-export function statusOf(record: JobRecord, at: Date) {
-  const { id, kind, accountId, requestedAt, availableAt, expiresAt, attempts, reason } = record
-  return {
-    id,
-    /** If this is not a mail kind, the record is damaged. */
-    kind,
-    /** `dead`: no worker tries again. */
-    state: record.state === 'dead' ? ('dead' as const) : ('waiting' as const),
-    accountId,
-    requestedAt,
-    /** When a worker takes it next; this is in the past while all are busy. `undefined`: never. */
-    nextAttemptAt: availableAt,
-    expiresAt,
-    attempts,
-    reason,
-    /** Whether a worker holds it. */
-    isHeld: isHeldAt(record, at),
-  }
+/** `nextAttemptAt`: in the past while all workers are busy. `undefined`: never. */
+export function statusOf(job: JobRecord, at: Date) {
+  const { id, kind, accountId, requestedAt, expiresAt, attempts, reason } = job
+  const told = { id, kind, accountId, requestedAt, expiresAt, attempts, reason }
+  const state = job.state === 'dead' ? ('dead' as const) : ('waiting' as const)
+  return { ...told, state, nextAttemptAt: job.availableAt, isHeld: isHeldAt(job, at) }
 }
 
 /**
- * The place of a request in time. Of two requests for a mail the later one wins, in any order of the mails. Within one millisecond the ids
- * decide. Of one request the later attempt wins: a worker that lost the job cannot undo what its successor did.
+ * The place of a request in time. Of two requests for a mail the later one wins, in any order of the mails. Of one request the later
+ * attempt wins: a worker that lost the job cannot undo what its successor did.
  */
 export interface RequestOrder {
-  /** The time of the database. */
   requestedAt: Date
   mailJobId: string
   /** 0: before any attempt. */
   attempt: number
 }
 
-/** Whether one request is later than the other, or is the later attempt of the same request. */
+/** Whether one is the later request, or the later attempt of the same request. Within one millisecond the ids decide. */
 export function isLater(one: RequestOrder, other: RequestOrder): boolean {
   const apart = one.requestedAt.getTime() - other.requestedAt.getTime()
   if (apart !== 0) return apart > 0
@@ -157,12 +140,8 @@ export function isLater(one: RequestOrder, other: RequestOrder): boolean {
   return one.attempt > other.attempt
 }
 
-/** The place of a job among the requests, before any attempt. */
-export function orderOf(job: { id: string; requestedAt: Date }): RequestOrder {
-  return { requestedAt: job.requestedAt, mailJobId: job.id, attempt: 0 }
-}
-
-/** The place of the current attempt of a job. */
-export function attemptOf(job: Parameters<typeof orderOf>[0] & { attempts: number }): RequestOrder {
-  return { ...orderOf(job), attempt: job.attempts }
-}
+/** The place of an attempt of a job. */
+export const orderOf = (
+  { id, requestedAt }: Pick<JobRecord, 'id' | 'requestedAt'>,
+  attempt = 0,
+): RequestOrder => ({ requestedAt, mailJobId: id, attempt })

@@ -1,6 +1,6 @@
 /**
  * The requests for mails (3.1, 3.2). A job never holds a token or a link. A worker that lost its lease, or whose job is superseded, changes
- * nothing; a boolean answer is then `false`. Only `remove` still removes a superseded job.
+ * nothing; a boolean answer is then `false`.
  */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
@@ -17,7 +17,7 @@ import {
   type NewMailJob,
 } from './outbox-record.ts'
 import { firstWanted, pagesOf, queueOf, tableOf, type QueryOf, type Table } from './table.ts'
-import type { Changed, Records } from './records.ts'
+import type { Records } from './records.ts'
 import { defined } from './kind.ts'
 
 /**
@@ -33,7 +33,7 @@ const STATES = {
   expire: ['resolved'],
 } as const satisfies Record<MailStage, readonly JobRecord['state'][]>
 
-/** How many are read at a time; other limits keep an account below it. */
+/** How many are read at a time. Other limits keep an account below it. */
 const MAX = 1_000
 
 export type MailOutbox = ReturnType<typeof mailOutbox>
@@ -52,11 +52,10 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
       await jobs.insert({ ...job, ...due, state: 'requested', isResolved: false, attempts: 0 })
     },
 
-    /** Returns the account's requests of one kind that still have a record, dead letters included. */
+    /** The account's requests of one kind that still have a record, dead letters included: the newest first. */
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
-      const found = (await jobs.find({ ...newest, limit: MAX })).toReversed()
-      return found.filter((job) => job.kind === kind && job.state !== 'over')
+      return (await jobs.find({ ...newest, limit: MAX })).filter((job) => job.kind === kind)
     },
 
     /** Marks the waiting jobs among these as superseded, held or not. A worker takes each once more, and removes it. */
@@ -68,32 +67,23 @@ export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Da
   }
 }
 
-/** The actions of a worker on its jobs. */
 function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
   const { claim, settle } = queueOf(jobs)
-  let seen: string | undefined
+  let seen = ''
 
   return {
-    /**
-     * Takes at most this many jobs that no worker holds, the longest due first. Only one caller gets each job.
-     *
-     * @param sentUntil - the end of the lease for jobs that are to be sent.
-     */
+    /** Takes at most this many jobs that no worker holds, the longest due first. `sentUntil`: the lease of jobs that are to be sent. */
     async claim(stage: MailStage, most: number, at: Date, until: Date, sentUntil = until) {
       const isDue = (job: JobRecord) => isFor(job, stage, at)
-      const claimed = await claim(await dueFor(jobs, stage, most, at), isDue, (job) => {
+      return claim(await dueFor(jobs, stage, most, at), isDue, (job) => {
         const isToSend = isFor(job, 'send', at)
         const attempts = job.attempts + (isToSend ? 1 : 0)
         return { ...job, attempts, availableAt: isToSend ? sentUntil : until }
       })
-      return claimed.filter(isMailJob)
     },
 
-    /**
-     * Stores the account, and erases the typed identifier. From now on the job is resolved, even as a dead letter. It also counts as taken
-     * to be sent.
-     */
-    resolve: (held: MailJob, accountId: string, heldUntil: Date): Promise<boolean> =>
+    /** Stores the account, and erases the typed identifier. The job counts as taken to be sent. */
+    resolve: (held: MailJob, accountId: string, leaseUntil: Date): Promise<boolean> =>
       settle(held, (job) => ({
         ...job,
         attempts: job.attempts + 1,
@@ -101,7 +91,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
         identifier: undefined,
         isResolved: true,
         state: 'resolved',
-        availableAt: heldUntil,
+        availableAt: leaseUntil,
       })),
 
     isHeld: async ({ id, leaseId }: MailJob): Promise<boolean> =>
@@ -119,7 +109,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       }))
     },
 
-    /** Removes the job. For a job of a form, the id stays. A former holder may remove a superseded job too: it has just sent it. */
+    /** For a job of a form, the id stays. A former holder may remove a superseded job too: it has just sent it. */
     async remove({ id, leaseId }: MailJob): Promise<void> {
       await jobs.update(id, (job) => {
         if (job.leaseId !== leaseId && job.state !== 'superseded') return job
@@ -127,16 +117,15 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       })
     },
 
-    /** Makes a dead letter, which no worker tries again. It stays for a week with its reason, and without the typed identifier. */
+    /** Makes a dead letter, which no worker tries again. It stays for a week. */
     giveUp: (held: MailJob, at: Date, reason: string): Promise<boolean> =>
       settle(held, (job) => dead(job, at, reason)),
 
     /** Makes a dead letter of each unreadable record, and returns their ids. */
     async giveUpUnreadable(at: Date): Promise<string[]> {
       // Each call reads the next page, and starts again after the last one.
-      const page = { ...(seen !== undefined && { after: { id: seen } }), limit: MAX }
-      const found = await jobs.findAll(page)
-      seen = found.length < MAX ? undefined : found.at(-1)?.id
+      const found = await jobs.findAll({ after: { id: seen }, limit: MAX })
+      seen = found[MAX - 1]?.id ?? ''
       const damaged = found.filter(({ record }) => !record)
       const ended = damaged.map(({ id }) => {
         const letter = dead(emptied(id, at), at, 'unreadable')
@@ -154,7 +143,7 @@ function isFor(job: JobRecord, stage: MailStage, at: Date): boolean {
   return state !== 'resolved' || (stage === 'expire') === expiresAt <= at
 }
 
-/** Finds the longest due jobs first. Of jobs due at the same time, the one that was requested first comes first. */
+/** The longest due jobs first; of jobs due at the same time, the one that was requested first. */
 async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at: Date) {
   const query = {
     equal: { state: STATES[stage] },
@@ -171,32 +160,20 @@ async function dueFor(jobs: Table<JobRecord>, stage: MailStage, most: number, at
   return sorted.slice(0, most)
 }
 
-const isMailJob = (job: JobRecord & { leaseId: string }): job is MailJob =>
-  job.availableAt !== undefined && isMailKind(job.kind)
-
-/** Selects the outbox records for an admin. */
 export interface MailJobQuery {
-  /** Selects the one job with this id. */
+  /** Selects the one job with this id, requested at any time. */
   id?: string | undefined
   state?: MailJobStatus['state'] | undefined
   accountId?: string | undefined
-  /** Selects jobs that were requested before this time. */
   requestedBefore?: Date | undefined
-  /** Selects jobs that were requested at this time or later. */
   requestedFrom?: Date | undefined
   limit: number
 }
 
-/**
- * What an admin may read and do in the outbox.
- *
- * @param now - the time of the database.
- */
-function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) {
-  /** Removes those of the jobs that still match. Returns how many. */
-  const discardIf = (ids: string[], isToGo: (job: JobRecord) => boolean) =>
-    jobs.updateAll(ids, (job) => (isToGo(job) ? undefined : job))
+/** `held`: a worker holds the job, or takes it next because it is due already. Only `revived` changes anything. */
+type Revival = 'revived' | 'no_account' | 'held' | 'not_found'
 
+function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) {
   return {
     /** Lists the newest request first. It leaves out damaged records, which become dead letters. */
     async list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]> {
@@ -204,9 +181,7 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
       const isAsked = (job: JobRecord) =>
         job.state !== 'over' &&
         (state === undefined || (state === 'dead') === (job.state === 'dead')) &&
-        (accountId === undefined || job.accountId === accountId) &&
-        (!below || job.requestedAt < below) &&
-        (!from || job.requestedAt >= from)
+        (accountId === undefined || job.accountId === accountId)
       let equal: QueryOf<JobRecord>['equal'] = state === 'dead' ? { state } : {}
       if (accountId !== undefined) equal = { accountId }
       const newest = { id, equal, by: 'requestedAt', isDescending: true, limit } as const
@@ -214,46 +189,36 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
       return found.map((job) => statusOf(job, at))
     },
 
-    /**
-     * A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. Atomic: exactly one
-     * of concurrent callers gets `revived` for a dead letter. `no_account`: a dead letter whose account is unknown. `held`: a worker holds
-     * the job, or takes it next because it is due already. `not_found`: there is no such record, or no worker can read it. Only `revived`
-     * changes anything.
-     */
+    /** A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. */
     async revive(id: string, at: Date, expiresAt: Date) {
-      const request = { requestedAt: await now(), expiresAt }
-      return jobs.change(id, (job) => revived(job, at, request))
+      const requestedAt = await now()
+      return jobs.change<Revival>(id, (job) => {
+        if (!job || job.state === 'over' || !isMailKind(job.kind))
+          return { next: job, answer: 'not_found' }
+        const { state, accountId, leaseId, availableAt } = job
+        const due = { ...job, availableAt: at }
+        if (state !== 'dead') {
+          const isHeld = leaseId !== undefined || !availableAt || availableAt <= at
+          return isHeld ? { next: job, answer: 'held' } : { next: due, answer: 'revived' }
+        }
+        if (accountId === undefined) return { next: job, answer: 'no_account' }
+        const request = { requestedAt, expiresAt, isResolved: false, state: 'requested' } as const
+        const next = { ...due, ...request, reason: undefined, purgeAt: undefined }
+        return { next, answer: 'revived' }
+      })
     },
 
     /** Removes a dead letter or a waiting job, unless a worker holds it; or removes all dead letters. Returns how many. */
     async discard(which: { id: string } | 'dead', at: Date): Promise<number> {
       if (which !== 'dead')
-        return discardIf([which.id], (job) => job.state !== 'over' && !isHeldAt(job, at))
+        return jobs.updateAll([which.id], (job) =>
+          job.state === 'over' || isHeldAt(job, at) ? job : undefined,
+        )
       const letters = { equal: { state: 'dead' }, by: 'requestedAt', limit: MAX } as const
       let count = 0
-      for await (const page of pagesOf(jobs, letters)) {
-        const ids = page.map(({ id }) => id)
-        count += await discardIf(ids, ({ state }) => state === 'dead')
-      }
+      for await (const page of pagesOf(jobs, letters))
+        count += await jobs.updateAll(page, (job) => (job.state === 'dead' ? undefined : job))
       return count
     },
   }
-}
-
-function revived(
-  job: JobRecord | undefined,
-  at: Date,
-  request: Pick<JobRecord, 'requestedAt' | 'expiresAt'>,
-): Changed<JobRecord, 'revived' | 'no_account' | 'held' | 'not_found'> {
-  if (!job || job.state === 'over' || !isMailKind(job.kind))
-    return { next: job, answer: 'not_found' }
-  const { state, accountId, leaseId, availableAt } = job
-  const due = { ...job, availableAt: at }
-  if (state !== 'dead') {
-    const isHeld = leaseId !== undefined || !availableAt || availableAt <= at
-    return isHeld ? { next: job, answer: 'held' } : { next: due, answer: 'revived' }
-  }
-  if (accountId === undefined) return { next: job, answer: 'no_account' }
-  const anew = { isResolved: false, reason: undefined, purgeAt: undefined } as const
-  return { next: { ...due, ...request, ...anew, state: 'requested' }, answer: 'revived' }
 }

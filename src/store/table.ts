@@ -157,7 +157,11 @@ export function queueOf<J extends Job>(jobs: Table<J>) {
      *
      * @param hold - returns the job as a held one.
      */
-    async claim(found: readonly J[], isDue: (job: J) => boolean, hold: (job: J) => J) {
+    async claim<Held extends J>(
+      found: readonly J[],
+      isDue: (job: J) => boolean,
+      hold: (job: J) => Held,
+    ) {
       const leaseId = newId()
       const claims = found.map((one) =>
         jobs.change(one, (job) => {

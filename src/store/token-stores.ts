@@ -1,19 +1,13 @@
+import type { Requester } from '../contract/requests.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { isLater, type RequestOrder } from './outbox-record.ts'
 import type { Records } from './records.ts'
 import { firstWanted, type Table, tableOf } from './table.ts'
 import {
-  advanced,
-  claimed,
-  type ClaimedReset,
-  claimedOf,
-  expired,
-  invalidated,
+  endOf,
   KINDS,
   newRecord,
   type NewToken,
-  type ResetClaim,
-  type ResetStep,
   type Token,
   tokenOf,
   type TokenRecord,
@@ -21,12 +15,32 @@ import {
 
 type Tokens = Table<TokenRecord>
 
+/** A decided reset, or a decided first password. */
+export interface ClaimedReset extends Token {
+  claimedAt: Date
+  /** The sender of the new password. */
+  claimedBy: Requester
+  /** `undefined` once the password is replaced and the token is marked used. */
+  newHash: string | undefined
+}
+
+/** The task of a reset, written in the step that claims its token. */
+export interface ResetClaim {
+  newHash: string
+  by: Requester
+  at: Date
+  leaseUntil: Date
+}
+
+/** `used`: effect 2, not after `rejected`. `rejected`: a newer password won; not after `used`. `completed`: only after `used`. */
+export type ResetStep = 'used' | 'rejected' | 'completed'
+
 /** One token; all tokens of one user; or those that were issued up to this attempt for a request. */
 type Revoked = { id: string; upTo?: undefined } | { userId: string; upTo?: RequestOrder }
 
 /** How many are read; other limits keep an account below it. */
 const MAX = 1_000
-/** How often `issue` tries again because another token of the same user came first. */
+/** How often `issue` tries, because another token of the same user may come first. */
 const MAX_TURNS = 100
 
 export type ResetTokenStore = ReturnType<typeof resetTokens>
@@ -34,76 +48,105 @@ export type ResetTokenStore = ReturnType<typeof resetTokens>
 /** Tokens of reset links (2.1, 3.1), and of invitations, where the reset sets the first password (2.6, 3.4). */
 export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
   const tokens = tableOf(records, kind)
+
+  /** Makes the live ones among these tokens expire at `at`. With `upTo` they are invalidated, also those of earlier requests. */
+  async function revoke(which: Revoked, at: Date): Promise<void> {
+    const { upTo } = which
+    const end = (record: TokenRecord) => (upTo ? superseded(record, upTo, at) : expired(record, at))
+    if ('id' in which) return void (await tokens.update(which.id, end))
+    const live = { equal: { liveOf: which.userId }, limit: 1 }
+    for (const { id, record } of await tokens.findAll(live)) {
+      if (record) await tokens.update(record, end)
+      // A damaged record would hold the user's place.
+      else await tokens.remove(id)
+    }
+  }
+
   return {
     ...finding(tokens),
+    revoke,
 
-    /**
-     * Saves a live token and invalidates earlier ones. So a user has at most one live token at any moment, even with concurrent callers.
-     * `false`: a token of a later request or attempt was issued before, whatever its state is now; nothing changed.
-     */
+    /** Saves a live token and invalidates earlier ones. `false`: a later request or attempt had a token, whatever became of it. */
     async issue(token: NewToken): Promise<boolean> {
-      const record = { ...newRecord(token), liveOf: token.userId }
+      const { userId, requestedAt: from, createdAt } = token
+      const since = { equal: { userId }, by: 'requestedAt', from, limit: MAX } as const
+      const record = { ...newRecord(token), liveOf: userId }
       for (let turn = 0; turn < MAX_TURNS; turn += 1) {
-        if (await isSuperseded(tokens, token)) return false
+        if ((await tokens.find(since)).some((other) => isLater(other, token))) return false
         if (await tokens.insert(record)) return true
-        await endLive(tokens, token.userId, (before) =>
-          isLater(before, token) ? before : invalidated(before, token.createdAt),
-        )
+        await revoke({ userId, upTo: token }, createdAt)
       }
       throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many links of one user at once')
     },
 
-    /**
-     * Makes the live ones among these tokens expire at `at`. Claimed tokens stay. With `upTo` they are invalidated instead, also those of
-     * earlier requests.
-     */
-    async revoke(which: Revoked, at: Date): Promise<void> {
-      if ('id' in which)
-        return void (await tokens.update(which.id, (record) => expired(record, at)))
-      const { userId, upTo } = which
-      await endLive(tokens, userId, (record) => {
-        if (!upTo) return expired(record, at)
-        return isLater(record, upTo) ? record : invalidated(record, at)
-      })
+    /** The commit point of a reset, for one of concurrent callers. No other process finishes the reset until `leaseUntil`. */
+    async claim(token: Pick<Token, 'id'>, { by, at, ...task }: ResetClaim) {
+      const claimed = { ...task, liveOf: undefined, claimedAt: at, claimedBy: by }
+      const mine = await taken(tokens, token, (record) =>
+        endOf(record, at) ? undefined : { ...record, ...claimed },
+      )
+      return claimedOf(mine)
     },
-
-    /**
-     * The commit point of a reset, in one step: takes a token that is unused, not claimed, not invalidated and not expired. The new
-     * password hash is stored with it. Exactly one of concurrent callers gets the token. No other process finishes the reset until
-     * `leaseUntil`.
-     */
-    claim: (token: Pick<Token, 'id'>, claim: ResetClaim): Promise<ClaimedReset | undefined> =>
-      tokens.change(token, (record) => {
-        const next = record && claimed(record, claim)
-        return { next: next ?? record, answer: next && claimedOf(next) }
-      }),
 
     /** Takes one claimed reset that is not completed and whose lease ran out. Only one caller gets each. */
     async takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined> {
       const below = new Date(at.getTime() + 1)
-      const left = await tokens.find({ by: 'leaseUntil', below, limit: MAX })
-      for (const token of left) {
-        const taken = await tokens.change(token, (record) => {
-          if (!record?.leaseUntil || record.leaseUntil > at)
-            return { next: record, answer: undefined }
-          return { next: { ...record, leaseUntil }, answer: claimedOf(record) }
-        })
-        if (taken) return taken
+      for (const token of await tokens.find({ by: 'leaseUntil', below, limit: MAX })) {
+        const mine = await taken(tokens, token, (record) =>
+          record.leaseUntil && record.leaseUntil <= at ? { ...record, leaseUntil } : undefined,
+        )
+        const reset = claimedOf(mine)
+        if (reset) return reset
       }
       return undefined
     },
 
-    /**
-     * Takes a claimed reset one step on, atomically. A repeated step changes nothing. Returns the token; `undefined`: it may not take this
-     * step.
-     */
-    advance: (id: string, step: ResetStep, at: Date): Promise<Token | undefined> =>
-      tokens.change(id, (record) => {
-        const next = record && advanced(record, step, at)
-        return { next: next ?? record, answer: next && tokenOf(next) }
-      }),
+    /** Atomic. A repeated step changes nothing. `undefined`: the token may not take this step. */
+    async advance(id: string, step: ResetStep, at: Date): Promise<Token | undefined> {
+      const next = await taken(tokens, id, (record) => advanced(record, step, at))
+      return next && tokenOf(next)
+    },
   }
 }
+
+/** Changes a token, and returns it. `undefined`: it is gone, or `next` refuses. */
+const taken = (
+  tokens: Tokens,
+  which: string | Pick<Token, 'id'>,
+  next: (record: TokenRecord) => TokenRecord | undefined,
+) =>
+  tokens.change(which, (record) => {
+    const answer = record && next(record)
+    return { next: answer ?? record, answer }
+  })
+
+/** `undefined`: no reset was decided with it. */
+function claimedOf(record: TokenRecord | undefined): ClaimedReset | undefined {
+  if (!record?.claimedAt) return undefined
+  const { claimedAt, newHash } = record
+  const claimedBy = { address: undefined, userAgent: undefined, ...record.claimedBy }
+  return { ...tokenOf(record), claimedAt, claimedBy, newHash }
+}
+
+function advanced(record: TokenRecord, step: ResetStep, at: Date): TokenRecord | undefined {
+  const { claimedAt, usedAt, invalidatedAt, completedAt } = record
+  if (!claimedAt) return undefined
+  const over = { newHash: undefined, leaseUntil: undefined }
+  if (step === 'completed') return usedAt && { ...record, ...over, completedAt: completedAt ?? at }
+  if (step === 'rejected')
+    return usedAt ? undefined : { ...record, ...over, invalidatedAt: invalidatedAt ?? at }
+  return invalidatedAt ? undefined : { ...record, newHash: undefined, usedAt: usedAt ?? at }
+}
+
+/** Makes an open token expire at that time. */
+const expired = (record: TokenRecord, at: Date): TokenRecord =>
+  endOf(record, at) ? record : { ...record, expiresAt: at }
+
+/** Invalidates a live token, even if it has expired, unless it is of a later request or attempt. */
+const superseded = (record: TokenRecord, by: RequestOrder, at: Date): TokenRecord =>
+  record.liveOf === undefined || isLater(record, by)
+    ? record
+    : { ...record, liveOf: undefined, invalidatedAt: at }
 
 export type VerificationTokenStore = ReturnType<typeof verificationTokens>
 
@@ -119,20 +162,20 @@ export function verificationTokens(records: Records) {
       const { upTo } = which
       const isOfJob = ({ mailJobId, attempt }: TokenRecord) =>
         !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt)
-      const some = 'id' in which ? [which.id] : await ofUser(tokens, which.userId, isOfJob)
+      const some = 'id' in which ? [which.id] : (await ofUser(tokens, which.userId)).filter(isOfJob)
       await tokens.updateAll(some, (record) => expired(record, at))
     },
 
-    /** Sets `usedAt`, and makes the user's other links for this address expire. A repeated call does not change the token. */
+    /** The user's other links for this address expire. A repeated call does not change the token. */
     async use({ id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>, at: Date) {
-      const ofAddress = await ofUser(tokens, userId, (token) => token.email === email)
+      const ofAddress = (await ofUser(tokens, userId)).filter((token) => token.email === email)
       await tokens.updateAll(ofAddress, (record) => {
         if (record.id !== id) return expired(record, at)
         return record.usedAt ? record : { ...record, usedAt: at }
       })
     },
 
-    /** The latest expiry among all unused tokens. `undefined`: all have expired at `at`. */
+    /** Of all unused tokens. `undefined`: all have expired. */
     async latestExpiry(at: Date): Promise<Date | undefined> {
       const from = new Date(at.getTime() + 1)
       const last = { by: 'expiresAt', from, isDescending: true, limit: 1 } as const
@@ -144,41 +187,19 @@ export function verificationTokens(records: Records) {
 
 export type TokenStore = ReturnType<typeof finding>
 
-/** The methods that all token stores share. A record that cannot belong to a valid token counts as absent. */
+/** A record that cannot belong to a valid token counts as absent. */
 function finding(tokens: Tokens) {
   return {
-    /** `undefined`: there is no such token, or it was removed eight days after it expired. */
     async find(tokenHash: string): Promise<Token | undefined> {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
       return found && tokenOf(found)
     },
 
-    /** The user's tokens, newest first, at most `limit`. */
     ofUser: async (userId: string, limit: number): Promise<Token[]> =>
-      (await ofUser(tokens, userId, () => true, limit)).map(tokenOf),
+      (await ofUser(tokens, userId, limit)).map(tokenOf),
   }
 }
 
-/** Whether a later token was issued, whatever its state is now. */
-async function isSuperseded(tokens: Tokens, order: RequestOrder & { userId: string }) {
-  const { userId, requestedAt } = order
-  const query = { equal: { userId }, by: 'requestedAt', from: requestedAt, limit: MAX } as const
-  return (await tokens.find(query)).some((other) => isLater(other, order))
-}
-
-/** Ends the live token of a user. If its record is damaged, it is removed. */
-async function endLive(tokens: Tokens, userId: string, end: (record: TokenRecord) => TokenRecord) {
-  for (const { id, record } of await tokens.findAll({ equal: { liveOf: userId }, limit: 1 })) {
-    if (record) await tokens.update(record, end)
-    else await tokens.remove(id)
-  }
-}
-
-/** The user's tokens, newest first. */
-const ofUser = (
-  tokens: Tokens,
-  userId: string,
-  isWanted: (record: TokenRecord) => boolean,
-  limit = Number.MAX_SAFE_INTEGER,
-) =>
-  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true, limit }, isWanted)
+/** Newest first. */
+const ofUser = (tokens: Tokens, userId: string, limit = Number.MAX_SAFE_INTEGER) =>
+  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true, limit }, () => true)

@@ -1,12 +1,13 @@
-/** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): how a record of one changes. */
+/** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): what their records hold. */
 import type { TokenEnd } from '../contract/audit.ts'
 import { z } from 'zod'
 import type { RequestParameters, Requester } from '../contract/requests.ts'
 import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
 import { toldOf } from './table.ts'
 
+/** A verification sets none of the fields from `claimedAt` to `leaseUntil`. */
 const FIELDS = {
-  /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
+  /** Lower-case hex SHA-256 of the raw token. */
   tokenHash: 'text',
   userId: 'text',
   /** The address that the link was mailed to. The token is void if the user's address changes. */
@@ -17,22 +18,21 @@ const FIELDS = {
   redirectUri: 'text?',
   scope: 'text?',
   state: 'text?',
-  /** The language of the mail (BCP 47), for the pages that its link opens. `undefined`: unknown. */
+  /** The language of the mail (BCP 47), for the pages that its link opens. */
   locale: 'text?',
-  /** The login that waits for a verification. `undefined`: no login waits, or the token is not for a verification. */
+  /** The login that waits for a verification. */
   pendingLoginId: 'text?',
   requestedAt: 'time',
   mailJobId: 'text',
   attempt: 'number',
   createdAt: 'time',
   expiresAt: 'time',
-  /** When the link did its work: the new password was set (effect 2 of 3.3), or the address was verified. `undefined`: not yet. */
+  /** When the link did its work: the new password was set (effect 2 of 3.3), or the address was verified. */
   usedAt: 'time?',
-  /** When it was used to decide a reset. Always `undefined` for a verification. */
+  /** When it was used to decide a reset. */
   claimedAt: 'time?',
-  /** When a newer one replaced it, its mail was given up, or its reset was refused in the end. Always `undefined` for a verification. */
+  /** When a newer one replaced it, its mail was given up, or its reset was refused in the end. */
   invalidatedAt: 'time?',
-  /** When all effects of the reset were done. Always `undefined` for a verification. */
   completedAt: 'time?',
   /** The user's id while the token is live. It is unique, so a user has one live token. */
   liveOf: 'text?',
@@ -44,47 +44,16 @@ const FIELDS = {
   purgeAt: 'time',
 } as const
 
-/** The record of a token, with the fields that stay inside the store. */
 export type TokenRecord = RecordWith<typeof FIELDS>
 
 type Hidden = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 'purgeAt'
 
-/**
- * A token of a reset, an invitation or a verification, dead or alive, with its original request. It contains neither the raw token nor its
- * hash (5.5). `endOf` says what ended it; `linkState` also looks at its account.
- */
+/** A token, dead or alive, with its original request, and without its hash (5.5). */
 export interface Token extends Omit<TokenRecord, Hidden | keyof RequestParameters> {
   parameters: RequestParameters
 }
 
-/** A token as it is issued. */
-export interface NewToken extends Omit<Token, keyof typeof NOTHING_YET> {
-  /** Lower-case hex SHA-256 of the 43 characters of the raw token. */
-  tokenHash: string
-}
-
-/** A decided reset, or a decided first password. The record says what is left to do. */
-export interface ClaimedReset extends Token {
-  claimedAt: Date
-  /** The sender of the new password. */
-  claimedBy: Requester
-  /** `undefined` once the password is replaced and the token is marked used. */
-  newHash: string | undefined
-}
-
-/** The task of a reset, written in the step that claims its token. */
-export interface ResetClaim {
-  newHash: string
-  by: Requester
-  at: Date
-  leaseUntil: Date
-}
-
-/**
- * The steps of a claimed reset. `used`: effect 2, which removes the new hash; not after `rejected`. `rejected`: a newer password won, and
- * the token becomes invalidated; not after `used`. `completed`: all five effects are done; only after `used`.
- */
-export type ResetStep = 'used' | 'rejected' | 'completed'
+export type NewToken = Omit<Token, keyof typeof NOTHING_YET> & Pick<TokenRecord, 'tokenHash'>
 
 const ClaimedBy = z.record(z.string(), z.string().optional()).optional()
 
@@ -115,7 +84,7 @@ export const KINDS = {
   }),
 }
 
-/** The initial state of an issued token, even if it is modelled on another one. */
+/** Of an issued token, even if it is modelled on another one. */
 const NOTHING_YET = {
   usedAt: undefined,
   claimedAt: undefined,
@@ -123,18 +92,11 @@ const NOTHING_YET = {
   completedAt: undefined,
 }
 
-export const newRecord = ({
-  parameters: { clientId, redirectUri, scope, state },
-  ...token
-}: NewToken): TokenRecord => ({
-  clientId,
-  redirectUri,
-  scope,
-  state,
-  ...token,
-  ...NOTHING_YET,
-  purgeAt: eightDaysAfter(token.expiresAt),
-})
+export function newRecord({ parameters, ...token }: NewToken): TokenRecord {
+  const { clientId, redirectUri, scope, state } = parameters
+  const carried = { clientId, redirectUri, scope, state }
+  return { ...carried, ...token, ...NOTHING_YET, purgeAt: eightDaysAfter(token.expiresAt) }
+}
 
 export function tokenOf(record: TokenRecord): Token {
   const { clientId, redirectUri, scope, state, ...all } = record
@@ -144,57 +106,16 @@ export function tokenOf(record: TokenRecord): Token {
   return toldOf(record, { ...rest, parameters })
 }
 
-/** `undefined`: no reset was decided with it. */
-export function claimedOf(record: TokenRecord): ClaimedReset | undefined {
-  const { claimedAt, claimedBy, newHash } = record
-  if (!claimedAt) return undefined
-  const by = { address: undefined, userAgent: undefined, ...claimedBy }
-  return { ...tokenOf(record), claimedAt, claimedBy: by, newHash }
-}
-
-type Times = { expiresAt: Date } & {
-  [N in 'usedAt' | 'claimedAt' | 'invalidatedAt']?: Date | undefined
-}
-
-/** What ended a token at that time. `undefined`: nothing did; the account is not checked here. At exactly `expiresAt` the token is over. */
-export function endOf(token: Times, at: Date): TokenEnd | undefined {
+/** What ended a token, apart from changes of its account. At exactly `expiresAt` the token is over. */
+export function endOf(
+  token: Pick<Token, 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'expiresAt'>,
+  at: Date,
+): TokenEnd | undefined {
   const { usedAt, claimedAt, invalidatedAt, expiresAt } = token
   if (invalidatedAt) return 'invalidated'
   if (usedAt || claimedAt) return 'used'
   return expiresAt > at ? undefined : 'expired'
 }
 
-const isLive = ({ liveOf }: TokenRecord) => liveOf !== undefined
-
-const isOpen = (record: TokenRecord, at: Date) => !endOf(record, at)
-
 /** Whether the reset is decided, but not all of its effects are done. */
 export const isUnfinished = ({ leaseUntil }: TokenRecord) => leaseUntil !== undefined
-
-/** Makes an open token expire at that time. */
-export const expired = (record: TokenRecord, at: Date): TokenRecord =>
-  isOpen(record, at) ? { ...record, expiresAt: at } : record
-
-/** Invalidates a live token, even if it has expired. */
-export const invalidated = (record: TokenRecord, at: Date): TokenRecord =>
-  isLive(record) ? { ...record, liveOf: undefined, invalidatedAt: at } : record
-
-/** `undefined`: it cannot be claimed. */
-export function claimed(
-  record: TokenRecord,
-  { newHash, by, at, leaseUntil }: ResetClaim,
-): TokenRecord | undefined {
-  if (!isLive(record) || !isOpen(record, at)) return undefined
-  return { ...record, liveOf: undefined, claimedAt: at, claimedBy: by, newHash, leaseUntil }
-}
-
-/** `undefined`: it may not take this step. */
-export function advanced(record: TokenRecord, step: ResetStep, at: Date): TokenRecord | undefined {
-  const { claimedAt, usedAt, invalidatedAt, completedAt } = record
-  if (!claimedAt) return undefined
-  const over = { newHash: undefined, leaseUntil: undefined }
-  if (step === 'completed') return usedAt && { ...record, ...over, completedAt: completedAt ?? at }
-  if (step === 'rejected')
-    return usedAt ? undefined : { ...record, ...over, invalidatedAt: invalidatedAt ?? at }
-  return invalidatedAt ? undefined : { ...record, newHash: undefined, usedAt: usedAt ?? at }
-}

@@ -117,7 +117,8 @@ onEachStore('A reset', (technology) => {
     // Repeated, it changes nothing and tells what is in force.
     const token = await h.store.resetTokens.advance(record?.id ?? '', 'used', new Date())
     const usedAt = token?.usedAt ?? new Date(NaN)
-    expect(await atEvent).to.deep.equal([true, { idpAt: usedAt, oauthAt: usedAt }])
+    const times = { idpAt: usedAt, oauthAt: usedAt, exactAt: undefined }
+    expect(await atEvent).to.deep.equal([true, { id: user.id, ...times, ends: [record?.id] }])
 
     const events = h.events.filter(({ accountId }) => accountId === user.id)
     expect(events.map(({ type }) => type)).to.deep.equal([

@@ -78,8 +78,8 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     expect(await resetTokens.find(ann.reset.tokenHash)).to.equal(undefined)
     expect(await store().notMeTokens.find(ann.notMe.id)).to.equal(undefined)
     expect(await store().notMeTokens.find(bob.notMe.id)).to.include({ userId: 'bob' })
-    const ends = { idpAt: after(0), oauthAt: after(1) }
-    expect(await cutoffs.read('ann')).to.deep.equal(ends)
+    const times = { idpAt: after(0), oauthAt: after(1), exactAt: undefined }
+    expect(await cutoffs.read('ann')).to.deep.equal({ id: 'ann', ...times, ends: ['end'] })
 
     expect(await leftOf('bob')).to.deep.equal([1, 1, 1, 1, 1, 1])
     expect(await pendingLogins.find({ id: bob.login.id })).to.include({ accountId: 'bob' })

@@ -1,6 +1,12 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { SessionEnd, PendingLoginStore, SessionCutoffStore } from '../../../src/store/index.ts'
+import type {
+  PendingLoginStore,
+  SessionCutoffs,
+  SessionCutoffStore,
+  SessionEnd,
+} from '../../../src/store/index.ts'
+import { defined } from '../../../src/store/kind.ts'
 import { after, atOnce, hour, minute, mustExist, samplePendingLogin } from './samples.ts'
 
 const MANY = 100
@@ -173,15 +179,19 @@ export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
     expect(await port().read('ann')).to.equal(undefined)
   })
 
+  const timesOf = (told: SessionCutoffs | undefined) => {
+    const { oauthAt, idpAt, exactAt } = mustExist(told)
+    return defined({ oauthAt, idpAt, exactAt })
+  }
   const timeOf = (ms: number | undefined) => (ms === undefined ? undefined : after(ms))
   for (const [what, ends, [oauth, idp, exactly]] of ENDS) {
     it(what, async () => {
-      let answer: unknown
+      let answer: SessionCutoffs | undefined
       for (const each of ends) answer = await port().end('ann', each)
-      const times = { oauthAt: timeOf(oauth), idpAt: timeOf(idp) }
-      const moved = exactly === undefined ? times : { ...times, exactAt: after(exactly) }
-      expect(answer).to.deep.equal(moved)
-      expect(await port().read('ann')).to.deep.equal(moved)
+      const times = { oauthAt: timeOf(oauth), idpAt: timeOf(idp), exactAt: timeOf(exactly) }
+      const moved = defined(times)
+      expect(timesOf(answer)).to.deep.equal(moved)
+      expect(timesOf(await port().read('ann'))).to.deep.equal(moved)
       expect(await port().read('bob')).to.equal(undefined)
     })
   }
