@@ -1,11 +1,9 @@
-/**
- * Access tokens for the mail server. They stay in memory, and come from the token endpoint. The refresh tokens for it are among the
- * settings.
- */
+/** Access tokens for the mail server, from their token endpoint. They stay in memory; the refresh tokens are among the settings. */
 import { timeout, type Clock } from '../../clock.ts'
 import type { Log } from '../../contract/index.ts'
 import { jsonOf, reachCodeOf, textOf } from '../../errors.ts'
 import type { SettingsKeeper } from '../../settings/settings.ts'
+import { isNoToken, noToken } from './answers.ts'
 import type { OAuthSettings } from './settings.ts'
 
 /** A token is renewed this long before its end, or after half of its life if that is short. */
@@ -30,13 +28,17 @@ export interface RefreshTokens {
 
 export type AccessTokens = ReturnType<typeof createAccessTokens>
 
-/** Holds the newest token in memory only. One request runs at a time. */
-export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
-  let held: { key: string; token: string; renewAt: number } | undefined
-  let asked: { key: string; token: Promise<string> } | undefined
+/** The tokens for one mailbox at one mail server: no other server gets them. One request runs at a time. */
+export function createAccessTokens(
+  clock: Clock,
+  refreshTokens: RefreshTokens,
+  oauth: OAuthSettings,
+) {
+  let held: { token: string; renewAt: number } | undefined
+  let asked: Promise<string> | undefined
   const now = () => clock.now().getTime()
 
-  async function request(oauth: OAuthSettings, used: string | undefined): Promise<IssuedToken> {
+  async function request(used: string | undefined) {
     const { signal, cancel } = timeout(clock, REQUEST_MS)
     const issued = await requestToken(oauth, used, signal).finally(cancel)
     // Not every answer contains a new refresh token.
@@ -44,50 +46,35 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
     return issued
   }
 
-  async function renewed(oauth: OAuthSettings, key: string): Promise<string> {
+  async function renewed(): Promise<string> {
     const used = refreshTokens.current(oauth)
-    const issued = await request(oauth, used).catch(async (error: unknown) => {
+    const { token, lifeMs } = await request(used).catch(async (error: unknown) => {
       // Another process may have used the refresh token up a moment ago.
-      const isUsedUp = error instanceof TokenError && error.why.endsWith('invalid_grant')
+      const isUsedUp = isNoToken(error) && error.fault?.code.endsWith('invalid_grant')
       const latest = used !== undefined && isUsedUp ? await refreshTokens.latest(oauth) : undefined
       if (latest === undefined || latest === used) throw error
-      return request(oauth, latest)
+      return request(latest)
     })
-    const { token, lifeMs = UNKNOWN_LIFE_MS } = issued
-    held = { key, token, renewAt: now() + Math.max(lifeMs - RENEW_BEFORE_MS, lifeMs / 2) }
+    held = { token, renewAt: now() + Math.max(lifeMs - RENEW_BEFORE_MS, lifeMs / 2) }
     return token
   }
 
   return {
     /**
-     * Returns a token for the mail server: the held one, or a new one. Throws a `TokenError`. A request takes at most 10 seconds.
+     * Returns the held token, or a new one. Throws `ERR_MAIL_FAILED`. A request takes at most 10 seconds.
      *
      * @param rejected - a token that the mail server refused.
      */
-    async get(oauth: OAuthSettings, rejected?: string) {
-      const key = tokenKey(oauth)
-      if (held?.key === key && held.token !== rejected && now() < held.renewAt) {
+    async get(rejected?: string) {
+      if (held && held.token !== rejected && now() < held.renewAt) {
         return { token: held.token, isHeld: true }
       }
-      if (asked?.key !== key) {
-        const token = renewed(oauth, key).finally(() => {
-          if (asked?.token === token) asked = undefined
-        })
-        asked = { key, token }
-      }
-      return { token: await asked.token, isHeld: false }
+      asked ??= renewed().finally(() => (asked = undefined))
+      return { token: await asked, isHeld: false }
     },
 
     held: () => held?.token,
   }
-}
-
-/**
- * The key leaves out the refresh token: a new one needs no new access token. Otherwise each of many processes would make all others renew
- * theirs.
- */
-export function tokenKey(oauth: OAuthSettings): string {
-  return JSON.stringify({ ...oauth, refreshToken: undefined })
 }
 
 /** Keeps the newest refresh token among the settings, sealed, for all processes. */
@@ -130,31 +117,12 @@ export function createRefreshTokens(
   }
 }
 
-interface IssuedToken {
-  token: string
-  /** `undefined`: the endpoint did not say. */
-  lifeMs: number | undefined
-  /** Replaces the refresh token that was used. `undefined`: the used one stays. */
-  refreshToken: string | undefined
-}
-
-/** No access token came. `why` is short; of the endpoint's words it contains only the error code. */
-export class TokenError extends Error {
-  readonly why: string
-
-  constructor(why: string) {
-    super(`No access token came (${why})`)
-    this.name = 'TokenError'
-    this.why = why
-  }
-}
-
-/** Asks the token endpoint with a refresh token, or as the client itself. Throws a `TokenError`. */
+/** Asks the token endpoint with a refresh token, or as the client itself. */
 async function requestToken(
   { endpoint, clientId, clientSecret, scope }: OAuthSettings,
   refreshToken: string | undefined,
   signal: AbortSignal,
-): Promise<IssuedToken> {
+) {
   const form = {
     grant_type: refreshToken === undefined ? 'client_credentials' : 'refresh_token',
     client_id: clientId,
@@ -174,7 +142,7 @@ async function requestToken(
     })
     answer = { status: response.status, text: (await textOf(response, MAX_ANSWER_BYTES)) ?? '' }
   } catch (error) {
-    throw new TokenError(signal.aborted ? 'out of time' : reachCodeOf(error))
+    throw noToken(signal.aborted ? 'out of time' : reachCodeOf(error))
   }
   return issuedBy(answer, [clientSecret, refreshToken])
 }
@@ -188,18 +156,19 @@ function issuedBy(
   const { access_token: token, token_type: type = 'Bearer', expires_in: seconds } = said
   const { refresh_token: refreshToken, error } = said
   if (typeof error === 'string' && ERROR_CODE.test(error) && !repeats(error, sent)) {
-    throw new TokenError(`${status} ${error}`)
+    throw noToken(`${status} ${error}`)
   }
-  if (status !== 200) throw new TokenError(String(status))
-  if (typeof json !== 'object' || json === null) throw new TokenError('not JSON')
-  if (!isToken(token)) throw new TokenError('no token in it')
+  if (status !== 200) throw noToken(String(status))
+  if (said !== json) throw noToken('not JSON')
+  if (!isToken(token)) throw noToken('no token in it')
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
-    throw new TokenError('another kind of token')
+    throw noToken('another kind of token')
   }
-  const life = Number(seconds)
+  const lifeMs = Number(seconds) * 1_000
   return {
     token,
-    lifeMs: seconds !== undefined && life > 0 && life < Infinity ? life * 1000 : undefined,
+    lifeMs: lifeMs > 0 && lifeMs < Infinity ? lifeMs : UNKNOWN_LIFE_MS,
+    // `undefined`: the used one stays.
     refreshToken: isToken(refreshToken) ? refreshToken : undefined,
   }
 }

@@ -3,7 +3,6 @@ import type { NodemailerError } from 'nodemailer'
 import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
 import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
 import type { SentMail } from '../sending.ts'
-import { TokenError } from './access-tokens.ts'
 import type { SmtpSettings } from './settings.ts'
 
 /** The commands whose names say more than the step under way. */
@@ -21,30 +20,39 @@ export function answersTheMail(cause: unknown): boolean {
 }
 
 /**
- * Says what happened, and at which step. The message is logged, so it has codes only; the server's words are beside it, for admins. The
- * cause is not kept. If the signal aborted, that is the reason, whatever the cause.
+ * Says what happened, and at which step. The message is logged, so it has codes only; the server's words are beside it, for admins. If the
+ * signal aborted, that is the reason, whatever the cause.
  */
 export function errorOf(
   cause: unknown,
   { aborted, reason }: AbortSignal,
   doing: string,
   settings?: SmtpSettings,
-) {
+): AccountFlowsError {
   if (aborted) {
     const isLate = reason instanceof Error && reason.name === 'TimeoutError'
     return failed({ code: isLate ? 'out of time' : 'stopped', step: doing })
   }
-  if (cause instanceof TokenError) return failed({ code: cause.why, step: 'token' })
+  if (isNoToken(cause)) return cause
   const fault = faultOf(cause, doing, settings)
   if (!isForGood(cause)) return failed(fault)
   const message = `The mail server refused the mail for good (${fault.code} ${atStep(fault)})`
   return new AccountFlowsError('ERR_MAIL_REFUSED', message, { fault })
 }
 
-/**
- * Whether the mail can never succeed. A refused login or sender (RFC 3463: 5.1.7, 5.1.8) is for the admin to fix, so the mail may still
- * succeed.
- */
+function failed(fault: MailFault): AccountFlowsError {
+  const message = `The mail was not sent (${fault.code} ${atStep(fault)})`
+  return new AccountFlowsError('ERR_MAIL_FAILED', message, { fault })
+}
+
+/** No access token came. The code is short; of the endpoint's words it contains only the error code. */
+export const noToken = (code: string) => failed({ code, step: 'token' })
+
+export function isNoToken(error: unknown): error is AccountFlowsError {
+  return error instanceof AccountFlowsError && error.fault?.step === 'token'
+}
+
+/** Whether the mail can never succeed. What an admin can mend may: a refused login or sender (RFC 3463: 5.1.7, 5.1.8). */
 function isForGood(cause: unknown): boolean {
   const { responseCode = 0, response = '', command } = detailsOf(cause)
   // The host's nodemailer may be older, and not set `permanent`.
@@ -55,21 +63,16 @@ function isForGood(cause: unknown): boolean {
 }
 
 function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFault {
-  const { code, responseCode, response, command, timeoutType, originalCode } = detailsOf(cause)
+  const { code, responseCode, response = '', command, timeoutType, originalCode } = detailsOf(cause)
   const step = command !== undefined && TELLING.test(command) ? command : doing
   if (!responseCode) return { step, code: timeoutType ?? originalCode ?? code ?? 'unknown reason' }
   // A server that answers the whole mail has seen its link; one that answers a login has seen the password.
   const isTold = settings && response && code !== 'EMESSAGE' && !step.startsWith('AUTH')
   return {
     step,
-    code: codesOf(response ?? '') || String(responseCode),
+    code: codesOf(response) || String(responseCode),
     ...(isTold && { reply: harmless(response, settings) }),
   }
-}
-
-function failed(fault: MailFault): AccountFlowsError {
-  const message = `The mail was not sent (${fault.code} ${atStep(fault)})`
-  return new AccountFlowsError('ERR_MAIL_FAILED', message, { fault })
 }
 
 function detailsOf(cause: unknown): Partial<NodemailerError> {
@@ -84,15 +87,14 @@ function codesOf(reply: string): string {
 
 /**
  * The ids of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept, and only if it shares
- * no long piece with the mail.
+ * no long piece with what was sent.
  */
 export function receiptOf(
   messageId: string,
-  answer: Partial<SMTPConnectionSendInfo> | undefined,
-  isInMail: (id: string) => boolean,
+  sent: string,
+  { response = '', serverMessageId }: Partial<SMTPConnectionSendInfo> = {},
 ): SentMail {
-  const { response = '', serverMessageId } = answer ?? {}
-  const isOfMail = (id: string) => sharesPiece(id, isInMail)
+  const isOfMail = (id: string) => sharesPiece(id, sent)
   const queueId = queueIdOf(response, isOfMail)
   const isReplaced =
     serverMessageId !== undefined && !isOfMail(serverMessageId.replaceAll(/[<>]/g, ''))
@@ -102,17 +104,14 @@ export function receiptOf(
   }
 }
 
-/** Whether the mail contains the id, or a long piece of it. */
-export function sharesPiece(id: string, isInMail: (piece: string) => boolean): boolean {
-  return isInMail(id) || piecesOf(id).some(isInMail)
-}
-
-function piecesOf(id: string): string[] {
-  return (id.match(/[\w-]+/g) ?? []).flatMap((run) =>
+/** Whether the text contains the id, or a long piece of it. */
+export function sharesPiece(id: string, text: string): boolean {
+  const pieces = (id.match(/[\w-]+/g) ?? []).flatMap((run) =>
     Array.from({ length: Math.max(run.length - PIECE + 1, 0) }, (_, at) =>
       run.slice(at, at + PIECE),
     ),
   )
+  return [id, ...pieces].some((piece) => text.includes(piece))
 }
 
 /**

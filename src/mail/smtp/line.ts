@@ -15,8 +15,6 @@ const ATTEMPT_MS = 30_000
 
 /** The other end of a place: an SMTP server, or the transport of the host. */
 export interface Peer {
-  /** The gate of open connections. A connection that is closing still counts. */
-  connections: Gate
   open(signal: AbortSignal): Promise<OpenConnection>
   /** Closes the idle connections at once. */
   close(): void
@@ -27,12 +25,16 @@ interface OpenConnection extends MailConnection {
   end(): Promise<void>
 }
 
-export const createConnectionGate = () => createGate(() => ({ most: MAX_CONNECTIONS, wave: 1 }))
-
 export type Line = ReturnType<typeof createLine>
 
-/** The one line of all mails to a peer. */
-export function createLine(clock: Clock, { connections, open, close }: Peer) {
+/**
+ * The one line of all mails to a peer.
+ *
+ * @param peerOf - gets the gate of open connections. A connection that is closing still counts.
+ */
+export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer) {
+  const connections = createGate(() => ({ most: MAX_CONNECTIONS, wave: 1 }))
+  const { open, close } = peerOf(connections)
   const places = createGate(() =>
     isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MAX_CONNECTIONS, wave: 1 },
   )

@@ -8,16 +8,11 @@ import type { MailTransport } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import { isMailAddress } from '../../settings/addresses.ts'
 import type { Settings } from '../../settings/table.ts'
-import {
-  createAccessTokens,
-  tokenKey,
-  type AccessTokens,
-  type RefreshTokens,
-} from './access-tokens.ts'
+import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { answersTheMail, errorOf, receiptOf } from './answers.ts'
 import { composeMail, newMessageId, nodemailer } from './compose.ts'
 import { smtpConnection } from './connection.ts'
-import { createConnectionGate, createLine, type Gate, type Line, type Peer } from './line.ts'
+import { createLine, type Gate, type Line, type Peer } from './line.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { handOver, isInUse } from './transport.ts'
 
@@ -26,6 +21,7 @@ const MAX_MAILS = 100
 const IDLE_MS = 15_000
 /** A connection that answered this recently is not checked again. */
 const FRESH_MS = 1_000
+const RESET_MS = 5_000
 
 export function createMailSender(
   settings: () => Settings,
@@ -36,14 +32,23 @@ export function createMailSender(
   if (!transport) nodemailer()
   const all = new Map<string, Line>()
   let keyInUse: string | undefined
-  const tokens = createAccessTokens(clock, refreshTokens)
-  const toTransport = transport && createLine(clock, transportPeer(transport, settings))
+  const toTransport =
+    transport &&
+    createLine(clock, () => ({
+      open: async (signal) => ({
+        send: (mail) => handOver(transport, mail, settings(), signal),
+        end: async () => {},
+      }),
+      close() {},
+    }))
 
   // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays until it is
   // empty. So settings that come back find its connections, and do not open five more.
   function toServer(configured: SmtpSettings): Line {
-    const { oauth, ...others } = configured
-    const key = JSON.stringify([others, oauth && tokenKey(oauth)])
+    // A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
+    const key = JSON.stringify(configured, (name, value: unknown) =>
+      name === 'refreshToken' ? undefined : value,
+    )
     keyInUse = key
     for (const [other, line] of all) {
       if (other === key) continue
@@ -52,7 +57,10 @@ export function createMailSender(
     }
     const isKept = () => key === keyInUse
     const line =
-      all.get(key) ?? createLine(clock, createMailServer(configured, clock, tokens, isKept))
+      all.get(key) ??
+      createLine(clock, (connections) =>
+        createMailServer(configured, clock, refreshTokens, connections, isKept),
+      )
     all.set(key, line)
     return line
   }
@@ -79,17 +87,6 @@ export function createMailSender(
   }
 }
 
-function transportPeer(transport: MailTransport, settings: () => Settings): Peer {
-  return {
-    connections: createConnectionGate(),
-    open: async (signal) => ({
-      send: (mail) => handOver(transport, mail, settings(), signal),
-      end: async () => {},
-    }),
-    close() {},
-  }
-}
-
 /**
  * The connections to one mail server.
  *
@@ -98,15 +95,15 @@ function transportPeer(transport: MailTransport, settings: () => Settings): Peer
 function createMailServer(
   settings: SmtpSettings,
   clock: Clock,
-  tokens: AccessTokens,
+  refreshTokens: RefreshTokens,
+  connections: Gate,
   isKept: () => boolean,
 ): Peer {
-  const connections = createConnectionGate()
   const idle = createIdle(clock, connections)
+  const { oauth } = settings
+  const tokens = oauth && createAccessTokens(clock, refreshTokens, oauth)
 
   return {
-    connections,
-
     /** Takes an idle connection that still answers, or opens one. */
     async open(signal) {
       if (!isMailAddress(settings.from)) {
@@ -129,7 +126,7 @@ function createMailServer(
       }
       const lent = kept
       return {
-        send: (mail) => lent.send(mail, signal),
+        send: (mail) => lent.sendMail(mail, signal),
         async end() {
           signal.removeEventListener('abort', destroy)
           if (isKept() && lent.takesMore()) idle.add(lent)
@@ -143,19 +140,15 @@ function createMailServer(
 }
 
 /** A connection that stays for the next mail. */
-function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
+function keptConnection(settings: SmtpSettings, clock: Clock, tokens?: AccessTokens) {
   const connection = smtpConnection(settings, clock, tokens)
-  const { socket, closed, isOpen, quit } = connection
+  const { socket, closed, isOpen } = connection
   const now = () => clock.now().getTime()
   let mails = 0
   let answeredAt = -Infinity
 
   return {
-    socket,
-    closed,
-    quit,
-    /** Cancels the timer that closes an idle connection. */
-    stay() {},
+    ...connection,
 
     async connect() {
       await connection.reach()
@@ -167,14 +160,22 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessToke
     takesMore: () => mails < MAX_MAILS && isOpen(),
 
     async isAnswering(): Promise<boolean> {
-      const isFresh = now() - answeredAt < FRESH_MS && isOpen()
-      if (isFresh || (await connection.reset())) return true
-      socket.destroy()
-      await closed
-      return false
+      if (now() - answeredAt < FRESH_MS && isOpen()) return true
+      const cancel = later(clock, RESET_MS, () => socket.destroy())
+      try {
+        // The server also forgets a refused mail.
+        await connection.say('RSET')
+        return true
+      } catch {
+        socket.destroy()
+        await closed
+        return false
+      } finally {
+        cancel()
+      }
     },
 
-    async send(mail: OutgoingMail, signal: AbortSignal) {
+    async sendMail(mail: OutgoingMail, signal: AbortSignal) {
       const messageId = newMessageId(settings.from)
       const message = composeMail(mail, settings, messageId)
       mails += 1
@@ -182,8 +183,7 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessToke
       try {
         const reply = await connection.send(mail.to, message)
         answeredAt = now()
-        const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
-        return receiptOf(messageId, reply, isInMail)
+        return receiptOf(messageId, `${message.toString()}${mail.text}`, reply)
       } catch (cause) {
         if (!answersTheMail(cause)) socket.destroy()
         throw errorOf(cause, signal, 'handing the mail over', settings)
@@ -196,29 +196,32 @@ type KeptConnection = ReturnType<typeof keptConnection>
 
 /** Connections that are not needed now. One that is closing takes the place of an open one. */
 function createIdle(clock: Clock, connections: Gate) {
-  /** In the order in which they became free. */
-  const idle: KeptConnection[] = []
+  /** In the order in which they became free, each with what cancels its end. */
+  const idle = new Map<KeptConnection, () => void>()
+
+  /** Takes the newest, unless another is given. */
+  function take(kept = [...idle.keys()].at(-1)): KeptConnection | undefined {
+    if (!kept) return undefined
+    idle.get(kept)?.()
+    idle.delete(kept)
+    return kept
+  }
 
   function close(kept: KeptConnection) {
-    kept.stay()
-    idle.splice(idle.indexOf(kept), 1)
+    take(kept)
     connections.take()
     void kept.quit().then(connections.leave)
   }
 
   return {
-    add(kept: KeptConnection) {
-      idle.push(kept)
-      kept.stay = later(clock, IDLE_MS, () => close(kept))
-    },
+    take,
 
-    take(): KeptConnection | undefined {
-      const newest = idle.pop()
-      newest?.stay()
-      return newest
+    add(kept: KeptConnection) {
+      const cancel = later(clock, IDLE_MS, () => close(kept))
+      idle.set(kept, cancel)
     },
 
     // Callers that the gate has let in take the other connections.
-    closeAll: () => idle.slice(0, connections.free()).forEach(close),
+    closeAll: () => [...idle.keys()].slice(0, connections.free()).forEach(close),
   }
 }

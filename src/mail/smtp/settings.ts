@@ -10,21 +10,18 @@ export interface OAuthSettings {
   /** `undefined`: the client asks in its own name. */
   refreshToken: string | undefined
   scope: string | undefined
-  /** The mailbox and the mail server that a token is for. No other server gets the token. */
-  shownTo: string
 }
 
 export interface SmtpSettings {
   host: string
   port: number
   tls: Settings['smtpTls']
-  /** Used only together with `password` or `oauth`; at most one of them is set. */
+  /** `undefined`: there is no login. Otherwise `password` or `oauth` is set, too. */
   username?: string | undefined
   password?: string | undefined
   oauth?: OAuthSettings
   /** One plain address. */
   from: string
-  /** The name before the address. `undefined`: there is none. */
   fromName?: string | undefined
 }
 
@@ -36,20 +33,16 @@ export function smtpSettings(settings: Settings): SmtpSettings | undefined {
   const named = { host, port, tls: settings.smtpTls, from, fromName }
   if (missingForLogin(settings).length > 0) return named
   const { smtpUsername: username, smtpPassword: password } = settings
-  if (settings.smtpAuth === 'xoauth2') return { ...named, username, oauth: oauthSettings(settings) }
-  return { ...named, username, password }
-}
-
-function oauthSettings(settings: Settings): OAuthSettings {
+  if (settings.smtpAuth !== 'xoauth2') return { ...named, username, password }
   const { smtpOauthTokenEndpoint: endpoint = '', smtpOauthClientId: clientId = '' } = settings
-  return {
-    shownTo: `${settings.smtpUsername} at ${settings.smtpHost} port ${settings.smtpPort}`,
+  const oauth = {
     endpoint,
     clientId,
     clientSecret: settings.smtpOauthClientSecret,
     refreshToken: settings.smtpOauthRefreshToken,
     scope: settings.smtpOauthScope,
   }
+  return { ...named, username, oauth }
 }
 
 /**

@@ -38,22 +38,21 @@ export async function handOver(
     const reason = signal.aborted ? '' : reasonOf(cause)
     throw failure(code === 'ERR_MAIL_REFUSED', CODE.test(why) ? why : 'unknown reason', reason)
   }
-  const said: { accepted?: unknown; id?: unknown; isForGood?: unknown; reason?: unknown } =
-    Object(answer)
-  if (said.accepted === true) {
-    const isInMail = (piece: string) => `${mail.text}${mail.html}`.includes(piece)
-    const id = typeof said.id === 'string' && ID.test(said.id) ? said.id : undefined
+  const { accepted, id, isForGood, reason }: Record<string, unknown> = Object(answer)
+  if (accepted === true) {
+    const isKept =
+      typeof id === 'string' && ID.test(id) && !sharesPiece(id, `${mail.text}${mail.html}`)
     return {
       ...(handed.messageId !== undefined && { messageId: handed.messageId }),
-      ...(id !== undefined && !sharesPiece(id, isInMail) && { queueId: id }),
+      ...(isKept && { queueId: id }),
     }
   }
   // The mail may have left: a mistake in the transport must not send it again and again.
-  if (said.accepted !== false) {
+  if (accepted !== false) {
     throw failure(true, 'no answer', 'Its answer has neither accepted: true nor accepted: false.')
   }
-  const isRefused = said.isForGood === true
-  throw failure(isRefused, isRefused ? 'refused' : 'try again', textOf(said.reason))
+  const isRefused = isForGood === true
+  throw failure(isRefused, isRefused ? 'refused' : 'try again', textOf(reason))
 }
 
 function transportMail(

@@ -1,0 +1,225 @@
+import { isIP } from 'node:net'
+import { TLSSocket, type PeerCertificate } from 'node:tls'
+import { later, type Clock } from '../../../clock.ts'
+import { isLoopbackHost, isMailAddress } from '../../../settings/addresses.ts'
+import { MAIL_STEPS, type CheckedStep, type MailCheckOptions } from '../../sending.ts'
+import { createAccessTokens, type AccessTokens, type RefreshTokens } from '../access-tokens.ts'
+import { shown } from '../answers.ts'
+import { composeMail } from '../compose.ts'
+import { smtpConnection } from '../connection.ts'
+import { tlsPolicy, type SmtpSettings } from '../settings.ts'
+import {
+  explain,
+  finding,
+  isGreeted,
+  loginOf,
+  offersTls,
+  type Finding,
+  type Seen,
+} from './failures.ts'
+
+/** How long the other side has to answer, in total. */
+export const CHECK_MS = 30_000
+const DAY_MS = 86_400_000
+const SOON_DAYS = 14
+const MAX_ADDRESSES = 4
+const UNTRUSTED =
+  'Use a certificate of a public authority, with its intermediate certificates. For an authority of your own, set NODE_EXTRA_CA_CERTS to its file and restart.'
+
+export const stepsOf = (smtp?: SmtpSettings) =>
+  MAIL_STEPS.filter((step) => step !== 'token' || smtp?.oauth)
+
+/** Answers a finding for each step, until one fails. */
+export async function checkServer(
+  settings: SmtpSettings,
+  options: MailCheckOptions,
+  clock: Clock,
+  refreshTokens: RefreshTokens,
+): Promise<CheckedStep[]> {
+  const { oauth } = settings
+  // A held token would hide that the endpoint gives no new one.
+  const tokens = oauth && createAccessTokens(clock, refreshTokens, oauth)
+  const said: string[] = []
+  const heard: string[] = []
+  const connection = smtpConnection(settings, clock, tokens, {
+    // The certificate is checked before the login. One that is refused during the handshake could not be described.
+    tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },
+    transactionLog: true,
+    logger: {
+      debug({ tnx }: { tnx?: string }, message: string) {
+        if (tnx === 'client') said.push(message)
+        if (tnx === 'server') heard.push(message)
+      },
+    },
+  })
+  const seen: Seen = { settings, connection, said, heard, isLate: false }
+  const steps: CheckedStep[] = []
+  const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
+  const add = ({ reply, ...finding }: Finding) => {
+    // The server may repeat a token, just like a password.
+    const { username, password = tokens?.held() } = settings
+    const quote = reply !== undefined && { reply: shown(reply, { username, password }) }
+    steps.push({ step: nextStep(), ...finding, ...quote })
+  }
+  const cancel = later(clock, CHECK_MS, () => {
+    seen.isLate = true
+    connection.socket.destroy()
+  })
+  try {
+    for await (const finding of walk(seen, options, clock, tokens)) add(finding)
+  } catch (error) {
+    add(explain(nextStep(), error, seen))
+  } finally {
+    cancel()
+    await connection.quit()
+  }
+  return steps
+}
+
+/** Yields one finding for each step, in order, until one fails. An error that it throws is the failure of the next step. */
+async function* walk(
+  seen: Seen,
+  { to, mail }: MailCheckOptions,
+  clock: Clock,
+  tokens?: AccessTokens,
+): AsyncGenerator<Finding> {
+  const { settings, connection, heard } = seen
+  const { host, port, from, oauth } = settings
+  const { socket } = connection
+  const ok = (message: string) => finding('ok', message)
+  const taken = (message: string, reply = heard.at(-1) ?? '') =>
+    finding('ok', message, undefined, reply)
+
+  const addresses = isIP(host) === 0 ? [] : [host]
+  socket.on('lookup', (error: Error | null, address) => {
+    if (!error) addresses.push(address)
+  })
+  const reaching = connection.reach()
+  // A host that has an address is told, even if it cannot be reached.
+  await reaching.catch(() => {})
+  if (addresses.length === 0) await reaching
+  yield isIP(host) === 0
+    ? ok(`${host} is ${addresses.slice(0, MAX_ADDRESSES).join(', ')}.`)
+    : ok(`${host} is an IP address and needs no DNS look-up.`)
+  await reaching
+
+  const at = `Connected to ${socket.remoteAddress ?? host} port ${port}`
+  const isImplicit = tlsPolicy(settings).secure
+  const greeting = connection.greet()
+  await greeting.catch(() => {})
+  if (!isImplicit && !isGreeted(seen)) await greeting
+  yield isImplicit ? ok(`${at}.`) : taken(`${at}, and the server greets.`, heard[0])
+  await greeting
+
+  const tls = checkTls(seen, clock.now())
+  yield tls
+  if (tls.status === 'failed') return
+
+  if (oauth) {
+    await tokens?.get()
+    yield ok(`An access token came from ${new URL(oauth.endpoint).host}.`)
+  }
+
+  yield (await connection.login())
+    ? checkLogin(seen)
+    : finding('skipped', 'No login is set, and none was needed so far.')
+
+  await connection.say(`MAIL FROM:<${from}>`)
+  yield taken(`The server accepts mail from ${from}.`)
+
+  if (to === undefined) {
+    yield finding('skipped', 'No recipient was tried.', 'To try one, give an address.')
+    return
+  }
+  if (!isMailAddress(to)) {
+    const advice = 'Give one address such as ada@example.org, without a name or brackets.'
+    yield finding('failed', 'The recipient is not one plain mail address.', advice)
+    return
+  }
+  await connection.say(`RCPT TO:<${to}>`)
+  yield taken(`The server accepts mail to ${to}.`)
+
+  if (!mail) return
+  await connection.say('RSET')
+  await connection.send(to, composeMail({ ...mail, to }, settings))
+  yield taken('The server accepted the mail.')
+}
+
+/** Checks the connection after the greeting. It refuses an untrusted certificate, as for mails. */
+function checkTls(seen: Seen, now: Date): Finding {
+  const { host, tls: setting } = seen.settings
+  const policy = tlsPolicy(seen.settings)
+  const reply = seen.heard.at(-1) ?? ''
+  const socket = seen.connection.smtp._socket
+  if (!(socket instanceof TLSSocket)) return checkPlain(seen, reply)
+  const way = `${policy.secure ? 'Implicit TLS' : 'STARTTLS'} (smtp_tls ${setting})`
+  const certificate = socket.getPeerCertificate()
+  const distrust = socket.authorized ? '' : String(socket.authorizationError)
+  if (distrust && policy.tls.rejectUnauthorized) {
+    const [fault, advice] = faultOf(distrust, certificate, host, now)
+    return finding('failed', `${way}: the certificate ${fault} (${distrust}).`, advice)
+  }
+  const verdict = distrust
+    ? `is not trusted (${distrust}), but a loopback host may use it`
+    : `is valid until ${day(certificate.valid_to)}`
+  const cipher = `${socket.getProtocol()} with ${socket.getCipher().standardName}`
+  const message = `${way}: ${cipher}; the certificate ${verdict}.`
+  const days = Math.floor((new Date(certificate.valid_to).getTime() - now.getTime()) / DAY_MS)
+  const isEnding = !distrust && days < SOON_DAYS
+  if (!isEnding) return finding('ok', message, undefined, reply)
+  const advice = `It expires in ${days} days: renew it on the mail server.`
+  return finding('warning', message, advice, reply)
+}
+
+function checkPlain(seen: Seen, reply: string): Finding {
+  const { tls } = seen.settings
+  if (tls !== 'none') {
+    const message = `No TLS: the server does not offer it. A loopback host may go without (smtp_tls ${tls}).`
+    return finding('ok', message, undefined, reply)
+  }
+  const message = 'smtp_tls is none: mails, links and the login are sent unencrypted.'
+  const advice = offersTls(seen)
+    ? 'This server offers STARTTLS: set smtp_tls to starttls.'
+    : 'Use it only in a network that you trust.'
+  return finding('warning', message, advice, reply)
+}
+
+function faultOf(
+  code: string,
+  { valid_from: from, valid_to: to, subjectaltname }: PeerCertificate,
+  host: string,
+  now: Date,
+): [fault: string, advice: string] {
+  const clock = `The clock of this machine says ${day(now)}: check that it is right.`
+  switch (code) {
+    case 'CERT_HAS_EXPIRED':
+      return [`expired (${day(to)})`, `Renew it on the mail server. ${clock}`]
+    case 'CERT_NOT_YET_VALID':
+      return [`is valid only from ${day(from)} on`, clock]
+    case 'ERR_TLS_CERT_ALTNAME_INVALID': {
+      const names = (subjectaltname ?? 'nobody').replaceAll(/(?:DNS|IP Address):/g, '')
+      const advice = 'Set smtp_host to one of these names if it is the same server.'
+      return [`is not for ${host} but for ${names.slice(0, 200)}`, advice]
+    }
+    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
+      return ['is signed only by itself', UNTRUSTED]
+    default:
+      return ['comes from an authority that is not trusted here', UNTRUSTED]
+  }
+}
+
+function day(time: string | Date): string {
+  const at = new Date(time)
+  return Number.isNaN(at.getTime()) ? 'an unknown day' : at.toISOString().slice(0, 10)
+}
+
+function checkLogin(seen: Seen): Finding {
+  const reply = seen.heard.at(-1) ?? ''
+  const isEncrypted = seen.connection.smtp._socket instanceof TLSSocket
+  const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
+  if (isEncrypted || isLoopbackHost(seen.settings.host))
+    return finding('ok', message, undefined, reply)
+  const advice =
+    'Others on the network could read the password: set smtp_tls to starttls or implicit, then change the password.'
+  return finding('warning', message, advice, reply)
+}
