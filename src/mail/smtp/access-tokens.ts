@@ -3,8 +3,8 @@ import { timeout, type Clock } from '../../clock.ts'
 import type { Log } from '../../contract/index.ts'
 import { jsonOf, reachCodeOf, textOf } from '../../errors.ts'
 import type { SettingsKeeper } from '../../settings/settings.ts'
+import type { Settings } from '../../settings/table.ts'
 import { isNoToken, noToken } from './answers.ts'
-import type { OAuthSettings } from './settings.ts'
 
 /** A token is renewed this long before its end, or after half of its life if that is short. */
 const RENEW_BEFORE_MS = 60_000
@@ -19,9 +19,9 @@ const ERROR_CODE = /^\w{1,64}$/
 /** Where refresh tokens are kept. Some endpoints give a new one with each access token. */
 export interface RefreshTokens {
   /** The newest one for this endpoint and client. `undefined`: there is none. */
-  current(oauth: OAuthSettings): string | undefined
+  current(settings: Settings): string | undefined
   /** As `current`, after a look at what another process has stored. */
-  latest(oauth: OAuthSettings): Promise<string | undefined>
+  latest(settings: Settings): Promise<string | undefined>
   /** Stores `next` in the place of `used`, if `used` is still in force. If storing fails, the next call tries again. It never throws. */
   keep(used: string, next: string): Promise<void>
 }
@@ -29,29 +29,26 @@ export interface RefreshTokens {
 export type AccessTokens = ReturnType<typeof createAccessTokens>
 
 /** The tokens for one mailbox at one mail server: no other server gets them. One request runs at a time. */
-export function createAccessTokens(
-  clock: Clock,
-  refreshTokens: RefreshTokens,
-  oauth: OAuthSettings,
-) {
+export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens, settings: Settings) {
   let held: { token: string; renewAt: number } | undefined
   let asked: Promise<string> | undefined
   const now = () => clock.now().getTime()
 
   async function request(used: string | undefined) {
     const { signal, cancel } = timeout(clock, REQUEST_MS)
-    const issued = await requestToken(oauth, used, signal).finally(cancel)
+    const issued = await requestToken(settings, used, signal).finally(cancel)
     // Not every answer contains a new refresh token.
     if (used !== undefined) await refreshTokens.keep(used, issued.refreshToken ?? used)
     return issued
   }
 
   async function renewed(): Promise<string> {
-    const used = refreshTokens.current(oauth)
+    const used = refreshTokens.current(settings)
     const { token, lifeMs } = await request(used).catch(async (error: unknown) => {
       // Another process may have used the refresh token up a moment ago.
       const isUsedUp = isNoToken(error) && error.fault?.code.endsWith('invalid_grant')
-      const latest = used !== undefined && isUsedUp ? await refreshTokens.latest(oauth) : undefined
+      const latest =
+        used !== undefined && isUsedUp ? await refreshTokens.latest(settings) : undefined
       if (latest === undefined || latest === used) throw error
       return request(latest)
     })
@@ -84,21 +81,23 @@ export function createRefreshTokens(
 ): RefreshTokens {
   let unstored: { next: string; placeOf: string } | undefined
 
-  function newest({ endpoint, clientId, refreshToken }: OAuthSettings): string | undefined {
-    const { smtpOauthTokenEndpoint, smtpOauthClientId, smtpOauthRefreshToken } = current()
-    const isSame = smtpOauthTokenEndpoint === endpoint && smtpOauthClientId === clientId
-    const stored = isSame ? smtpOauthRefreshToken : refreshToken
+  function newest(used: Settings): string | undefined {
+    const now = current()
+    const isSame =
+      now.smtpOauthTokenEndpoint === used.smtpOauthTokenEndpoint &&
+      now.smtpOauthClientId === used.smtpOauthClientId
+    const stored = (isSame ? now : used).smtpOauthRefreshToken
     return unstored && unstored.placeOf === stored ? unstored.next : stored
   }
 
   return {
     current: newest,
 
-    async latest(oauth) {
+    async latest(settings) {
       // The provider has refused it, or never issued it.
       unstored = undefined
       await refresh()
-      return newest(oauth)
+      return newest(settings)
     },
 
     async keep(used, next) {
@@ -119,10 +118,12 @@ export function createRefreshTokens(
 
 /** Asks the token endpoint with a refresh token, or as the client itself. */
 async function requestToken(
-  { endpoint, clientId, clientSecret, scope }: OAuthSettings,
+  settings: Settings,
   refreshToken: string | undefined,
   signal: AbortSignal,
 ) {
+  const { smtpOauthTokenEndpoint: endpoint = '', smtpOauthClientId: clientId = '' } = settings
+  const { smtpOauthClientSecret: clientSecret, smtpOauthScope: scope } = settings
   const form = {
     grant_type: refreshToken === undefined ? 'client_credentials' : 'refresh_token',
     client_id: clientId,

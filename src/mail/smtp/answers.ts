@@ -3,7 +3,7 @@ import type { NodemailerError } from 'nodemailer'
 import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
 import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
 import type { SentMail } from '../sending.ts'
-import type { SmtpSettings } from './settings.ts'
+import type { Settings } from '../../settings/table.ts'
 
 /** The commands whose names say more than the step under way. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
@@ -27,7 +27,7 @@ export function errorOf(
   cause: unknown,
   { aborted, reason }: AbortSignal,
   doing: string,
-  settings?: SmtpSettings,
+  settings?: Settings,
 ): AccountFlowsError {
   if (aborted) {
     const isLate = reason instanceof Error && reason.name === 'TimeoutError'
@@ -62,7 +62,7 @@ function isForGood(cause: unknown): boolean {
   return permanent && answersTheMail(cause) && !isForAdmin
 }
 
-function faultOf(cause: unknown, doing: string, settings?: SmtpSettings): MailFault {
+function faultOf(cause: unknown, doing: string, settings?: Settings): MailFault {
   const { code, responseCode, response = '', command, timeoutType, originalCode } = detailsOf(cause)
   const step = command !== undefined && TELLING.test(command) ? command : doing
   if (!responseCode) return { step, code: timeoutType ?? originalCode ?? code ?? 'unknown reason' }
@@ -128,10 +128,7 @@ function queueIdOf(response: string, isOfMail: (id: string) => boolean): string 
 }
 
 /** Makes a reply printable and short. If it repeats the password, as it is or as it was sent, only the codes stay. */
-export function shown(
-  reply: string,
-  { username = '', password = '' }: Pick<SmtpSettings, 'username' | 'password'>,
-): string {
+export function shown(reply: string, username = '', password = ''): string {
   const text = reply
     .replaceAll(/\n\d{3}[ -]/g, ' ')
     .replace(/^(\d{3})-/, '$1 ')
@@ -149,11 +146,8 @@ export function shown(
 }
 
 /** Makes one short line, without addresses or anything that could be a token. Its author may have seen the token of an earlier mail. */
-export function harmless(
-  text: string,
-  settings: Pick<SmtpSettings, 'username' | 'password'> = {},
-): string {
-  return shown(text.slice(0, MAX_READ), settings)
+export function harmless(text: string, settings?: Settings): string {
+  return shown(text.slice(0, MAX_READ), settings?.smtpUsername, settings?.smtpPassword)
     .replaceAll(/[^\s<>]+/g, (word) => (/@|%40/.test(word) ? '…' : word))
     .replaceAll(/[\w-]{20,}/g, '…')
     .slice(0, MAX_KEPT)

@@ -19,7 +19,7 @@ export function createMailCheck(
   // The checked settings may not be those in force.
   const givenTokens: RefreshTokens = {
     ...refreshTokens,
-    current: ({ refreshToken }) => refreshToken,
+    current: ({ smtpOauthRefreshToken }) => smtpOauthRefreshToken,
     latest: async () => undefined,
   }
 

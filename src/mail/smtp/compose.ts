@@ -14,7 +14,7 @@ import type SMTPConnection from 'nodemailer/lib/smtp-connection'
  */
 export function composeMail(
   { to, subject, text, html, kind }: OutgoingMail,
-  { from, fromName = '' }: Pick<SmtpSettings, 'from' | 'fromName'>,
+  { smtpFrom: from, smtpFromName: fromName = '' }: SmtpSettings,
   messageId = newMessageId(from),
 ): Buffer {
   mustBeAddress(to)

@@ -6,9 +6,10 @@ import type {
   SMTPConnectionSendInfo,
 } from 'nodemailer/lib/smtp-connection'
 import { later, type Clock } from '../../clock.ts'
+import { missingForLogin } from '../../settings/rules.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { domainOf, nodemailer } from './compose.ts'
-import { tlsPolicy, type SmtpSettings } from './settings.ts'
+import { logsInByToken, tlsPolicy, type SmtpSettings } from './settings.ts'
 
 /** The time to look the host up, and to connect. */
 const CONNECT_MS = 10_000
@@ -29,10 +30,10 @@ export type SmtpConnection = ReturnType<typeof smtpConnection>
 export function smtpConnection(
   settings: SmtpSettings,
   clock: Clock,
-  tokens?: AccessTokens,
+  tokens: AccessTokens,
   options?: SMTPConnectionOptions,
 ) {
-  const { host, port, from } = settings
+  const { smtpHost: host, smtpPort: port, smtpFrom: from } = settings
   const autoSelectFamilyAttemptTimeout = ADDRESS_MS
   const socket = connect({ host, port, autoSelectFamily: true, autoSelectFamilyAttemptTimeout })
   const { SMTPConnection } = nodemailer()
@@ -73,10 +74,10 @@ export function smtpConnection(
 
     /** Logs in. `false`: the settings contain no login. */
     async login(): Promise<boolean> {
-      const { username: user, password: pass } = settings
-      if (user === undefined) return false
+      const { smtpUsername: user, smtpPassword: pass } = settings
+      if (user === undefined || missingForLogin(settings).length > 0) return false
       if (!smtp.allowsAuth) throw Object.assign(new Error('No AUTH'), { code: 'ENOAUTH' })
-      if (tokens) await logInByToken(user, tokens, say)
+      if (logsInByToken(settings)) await logInByToken(user, tokens, say)
       else await underWay((done) => smtp.login({ user, pass }, done))
       return true
     },

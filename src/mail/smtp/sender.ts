@@ -7,7 +7,7 @@ import type { MailSender, OutgoingMail } from '../sending.ts'
 import type { MailTransport } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import { isMailAddress } from '../../settings/addresses.ts'
-import type { Settings } from '../../settings/table.ts'
+import { settingsTable, type Settings } from '../../settings/table.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { answersTheMail, errorOf, receiptOf } from './answers.ts'
 import { composeMail, newMessageId, nodemailer } from './compose.ts'
@@ -16,6 +16,10 @@ import { createLine, type Gate, type Line, type Peer } from './line.ts'
 import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { handOver, isInUse } from './transport.ts'
 
+// A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
+const KEYS = Object.keys(settingsTable).filter(
+  (key) => key.startsWith('smtp') && key !== 'smtpOauthRefreshToken',
+)
 /** Servers accept only a limited number of mails over one connection. */
 const MAX_MAILS = 100
 const IDLE_MS = 15_000
@@ -45,10 +49,7 @@ export function createMailSender(
   // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays until it is
   // empty. So settings that come back find its connections, and do not open five more.
   function toServer(configured: SmtpSettings): Line {
-    // A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
-    const key = JSON.stringify(configured, (name, value: unknown) =>
-      name === 'refreshToken' ? undefined : value,
-    )
+    const key = JSON.stringify(configured, KEYS)
     keyInUse = key
     for (const [other, line] of all) {
       if (other === key) continue
@@ -100,13 +101,12 @@ function createMailServer(
   isKept: () => boolean,
 ): Peer {
   const idle = createIdle(clock, connections)
-  const { oauth } = settings
-  const tokens = oauth && createAccessTokens(clock, refreshTokens, oauth)
+  const tokens = createAccessTokens(clock, refreshTokens, settings)
 
   return {
     /** Takes an idle connection that still answers, or opens one. */
     async open(signal) {
-      if (!isMailAddress(settings.from)) {
+      if (!isMailAddress(settings.smtpFrom)) {
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
       }
       let kept = idle.take()
@@ -140,7 +140,7 @@ function createMailServer(
 }
 
 /** A connection that stays for the next mail. */
-function keptConnection(settings: SmtpSettings, clock: Clock, tokens?: AccessTokens) {
+function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
   const connection = smtpConnection(settings, clock, tokens)
   const { socket, closed, isOpen } = connection
   const now = () => clock.now().getTime()
@@ -176,7 +176,7 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens?: AccessTok
     },
 
     async sendMail(mail: OutgoingMail, signal: AbortSignal) {
-      const messageId = newMessageId(settings.from)
+      const messageId = newMessageId(settings.smtpFrom)
       const message = composeMail(mail, settings, messageId)
       mails += 1
       answeredAt = -Infinity

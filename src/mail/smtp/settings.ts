@@ -2,54 +2,31 @@ import { isLoopbackHost } from '../../settings/addresses.ts'
 import { missingForLogin } from '../../settings/rules.ts'
 import type { Settings } from '../../settings/table.ts'
 
-/** The source of the access token for a mailbox. */
-export interface OAuthSettings {
-  endpoint: string
-  clientId: string
-  clientSecret: string | undefined
-  /** `undefined`: the client asks in its own name. */
-  refreshToken: string | undefined
-  scope: string | undefined
-}
+/** Settings with which a mail can leave by SMTP. */
+export type SmtpSettings = Settings & { smtpHost: string; smtpPort: number; smtpFrom: string }
 
-export interface SmtpSettings {
-  host: string
-  port: number
-  tls: Settings['smtpTls']
-  /** `undefined`: there is no login. Otherwise `password` or `oauth` is set, too. */
-  username?: string | undefined
-  password?: string | undefined
-  oauth?: OAuthSettings
-  /** One plain address. */
-  from: string
-  fromName?: string | undefined
-}
-
-/** `undefined`: SMTP is not configured, or must not be used. If a part of the login is missing, the connection has no login. */
+/** `undefined`: SMTP is not configured, or must not be used. */
 export function smtpSettings(settings: Settings): SmtpSettings | undefined {
-  const { smtpHost: host, smtpPort: port, smtpFrom: from, smtpFromName: fromName } = settings
-  if (settings.smtpFault !== undefined) return undefined
-  if (host === undefined || port === undefined || from === undefined) return undefined
-  const named = { host, port, tls: settings.smtpTls, from, fromName }
-  if (missingForLogin(settings).length > 0) return named
-  const { smtpUsername: username, smtpPassword: password } = settings
-  if (settings.smtpAuth !== 'xoauth2') return { ...named, username, password }
-  const { smtpOauthTokenEndpoint: endpoint = '', smtpOauthClientId: clientId = '' } = settings
-  const oauth = {
-    endpoint,
-    clientId,
-    clientSecret: settings.smtpOauthClientSecret,
-    refreshToken: settings.smtpOauthRefreshToken,
-    scope: settings.smtpOauthScope,
-  }
-  return { ...named, username, oauth }
+  const { smtpFault, smtpHost, smtpPort, smtpFrom } = settings
+  const isSet = smtpHost !== undefined && smtpPort !== undefined && smtpFrom !== undefined
+  if (!isSet || smtpFault !== undefined) return undefined
+  return { ...settings, smtpHost, smtpPort, smtpFrom }
+}
+
+/** Whether the login is by access token. If a part of it is missing, there is no login. */
+export function logsInByToken(settings: Settings): boolean {
+  return settings.smtpAuth === 'xoauth2' && missingForLogin(settings).length === 0
 }
 
 /**
  * The setting `smtp_tls`. `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other port. Only a loopback host may go
  * without TLS, or show an untrusted certificate.
  */
-export function tlsPolicy({ host, port, tls }: SmtpSettings) {
+export function tlsPolicy({
+  smtpHost: host,
+  smtpPort: port,
+  smtpTls: tls,
+}: Pick<SmtpSettings, 'smtpHost' | 'smtpPort' | 'smtpTls'>) {
   const isLenient = tls === 'auto' && isLoopbackHost(host)
   const secure = tls === 'implicit' || (tls === 'auto' && port === 465)
   return {

@@ -40,22 +40,27 @@ export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
   if (failure.code === undefined) throw error
   const code = codeOf(failure, seen)
   const way = wayOf(step, failure, seen)
-  const isByToken = way === 'auth' && seen.settings.oauth && !/^(?:530|538|ENOAUTH)$/.test(code)
-  return told(isByToken ? 'auth token' : way, code, seen, failure.response)
+  const isByToken =
+    way === 'auth' && seen.settings.smtpAuth === 'xoauth2' && !/^(?:530|538|ENOAUTH)$/.test(code)
+  return told(isByToken ? 'auth token' : way, code, seen, { reply: failure.response })
 }
 
-function told(way: string, code: string, seen: Seen, reply?: string): Finding {
+/** @param more - values for the words of a failed step. */
+export function told(
+  way: string,
+  code: string,
+  { settings, said }: Seen,
+  more: { reply?: string | undefined; [name: string]: string | undefined } = {},
+): Finding {
+  const [login, endpoint] = [loginOf(said), endpointOf(settings)]
+  const values = new Map(Object.entries({ ...settings, login, endpoint, code, ...more }))
   const [, error = code] = code.split(' ')
-  const wordsIn = (table: Record<string, string>) => table[`${way} ${error}`] ?? table[way] ?? ''
-  const { host, port, from, tls, oauth } = seen.settings
-  const endpoint = oauth && new URL(oauth.endpoint).host
-  const login = loginOf(seen)
-  const values = new Map(Object.entries({ host, port, from, tls, code, endpoint, login }))
-  const text = wordsIn(MESSAGES).replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-    String(values.get(name)),
-  )
-  const isForNow = reply !== undefined && code.startsWith('4')
-  return finding('failed', text, isForNow ? LATER : wordsIn(ADVICE), reply)
+  const wordsIn = (table: Record<string, string>) => {
+    const words = table[`${way} ${error}`] ?? table[way] ?? ''
+    return words.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values.get(name)))
+  }
+  const isForNow = more.reply !== undefined && code.startsWith('4')
+  return finding('failed', wordsIn(MESSAGES), isForNow ? LATER : wordsIn(ADVICE), more.reply)
 }
 
 function codeOf(failure: NodemailerError, { isLate }: Seen): string {
@@ -84,13 +89,17 @@ function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Se
 export const isGreeted = ({ heard }: Seen) => (heard[0] ?? '').startsWith('220')
 export const offersTls = ({ heard }: Seen) => heard.some((each) => /[ -]STARTTLS\b/i.test(each))
 
-/** The login command that the library used. */
-export function loginOf({ said }: Seen): string {
+export const endpointOf = ({ smtpOauthTokenEndpoint: endpoint }: SmtpSettings) =>
+  endpoint && new URL(endpoint).host
+
+/** The login command that was said. */
+export function loginOf(said: string[]): string {
   const command = said.findLast((each) => each.startsWith('AUTH ')) ?? 'AUTH'
   return command.split(' ', 2).join(' ')
 }
 
 const LATER = 'Try again in a few minutes.'
+const CHECK_CLOCK = 'The clock of this machine says {today}: check that it is right.'
 const WANTS_TLS = 'Set smtp_tls to starttls, or to implicit on port 465.'
 const REFUSED_CLIENT = 'The token endpoint {endpoint} refuses this client ({code}).'
 const CHECK_CLIENT =
@@ -98,15 +107,23 @@ const CHECK_CLIENT =
 
 /** What happened, by the way in which a step fails. */
 const MESSAGES: Record<string, string> = {
-  dns: '{host} cannot be found ({code}).',
-  connect: 'No connection to {host} port {port} ({code}).',
-  'connect ECONNREFUSED': 'Nothing listens at {host} port {port} ({code}).',
-  greeting: 'Connected to {host} port {port}, but no mail server answers there ({code}).',
+  dns: '{smtpHost} cannot be found ({code}).',
+  connect: 'No connection to {smtpHost} port {smtpPort} ({code}).',
+  'connect ECONNREFUSED': 'Nothing listens at {smtpHost} port {smtpPort} ({code}).',
+  greeting: 'Connected to {smtpHost} port {smtpPort}, but no mail server answers there ({code}).',
   'refused greeting': 'The server refuses connections from this machine ({code}).',
   hello: 'The server refuses the first command, EHLO ({code}).',
-  stripped: 'The server does not offer STARTTLS, which smtp_tls {tls} requires.',
+  stripped: 'The server does not offer STARTTLS, which smtp_tls {smtpTls} requires.',
   starttls: 'The server offers STARTTLS, but then refuses it ({code}).',
   handshake: 'The TLS handshake failed ({code}).',
+  certificate: '{way}: the certificate comes from an authority that is not trusted here ({code}).',
+  'certificate CERT_HAS_EXPIRED': '{way}: the certificate expired ({until}) ({code}).',
+  'certificate CERT_NOT_YET_VALID':
+    '{way}: the certificate is valid only from {since} on ({code}).',
+  'certificate ERR_TLS_CERT_ALTNAME_INVALID':
+    '{way}: the certificate is not for {smtpHost} but for {names} ({code}).',
+  'certificate DEPTH_ZERO_SELF_SIGNED_CERT':
+    '{way}: the certificate is signed only by itself ({code}).',
   token: 'No access token came from {endpoint} ({code}).',
   'refused token': 'The token endpoint {endpoint} gives no access token ({code}).',
   'refused token invalid_client': REFUSED_CLIENT,
@@ -120,7 +137,7 @@ const MESSAGES: Record<string, string> = {
   'auth 530': 'The server wants TLS before the login ({code}).',
   'auth 538': 'The server wants TLS before the login ({code}).',
   'auth ENOAUTH': 'A login is set, but the server offers no login here.',
-  from: 'The server refuses the sender {from} ({code}).',
+  from: 'The server refuses the sender {smtpFrom} ({code}).',
   'from 530': 'The server wants a login first ({code}).',
   rcpt: 'The server refuses the recipient ({code}).',
   data: 'The server refuses the mail ({code}).',
@@ -144,6 +161,12 @@ const ADVICE: Record<string, string> = {
   starttls: LATER,
   handshake:
     'On port 587 or 25, set smtp_tls to starttls. A server without TLS 1.2 needs an update. A proxy or firewall may also answer instead of the server.',
+  certificate:
+    'Use a certificate of a public authority, with its intermediate certificates. For an authority of your own, set NODE_EXTRA_CA_CERTS to its file and restart.',
+  'certificate CERT_HAS_EXPIRED': `Renew it on the mail server. ${CHECK_CLOCK}`,
+  'certificate CERT_NOT_YET_VALID': CHECK_CLOCK,
+  'certificate ERR_TLS_CERT_ALTNAME_INVALID':
+    'Set smtp_host to one of these names if it is the same server.',
   token: 'Check smtp_oauth_token_endpoint, and that this machine reaches it.',
   'refused token': 'Look up the error code of its answer, and check smtp_oauth_token_endpoint.',
   'refused token invalid_client': CHECK_CLIENT,

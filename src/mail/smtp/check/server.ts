@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { TLSSocket, type PeerCertificate } from 'node:tls'
+import { TLSSocket } from 'node:tls'
 import { later, type Clock } from '../../../clock.ts'
 import { isLoopbackHost, isMailAddress } from '../../../settings/addresses.ts'
 import { MAIL_STEPS, type CheckedStep, type MailCheckOptions } from '../../sending.ts'
@@ -7,13 +7,15 @@ import { createAccessTokens, type AccessTokens, type RefreshTokens } from '../ac
 import { shown } from '../answers.ts'
 import { composeMail } from '../compose.ts'
 import { smtpConnection } from '../connection.ts'
-import { tlsPolicy, type SmtpSettings } from '../settings.ts'
+import { logsInByToken, tlsPolicy, type SmtpSettings } from '../settings.ts'
 import {
+  endpointOf,
   explain,
   finding,
   isGreeted,
   loginOf,
   offersTls,
+  told,
   type Finding,
   type Seen,
 } from './failures.ts'
@@ -23,11 +25,9 @@ export const CHECK_MS = 30_000
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
 const MAX_ADDRESSES = 4
-const UNTRUSTED =
-  'Use a certificate of a public authority, with its intermediate certificates. For an authority of your own, set NODE_EXTRA_CA_CERTS to its file and restart.'
 
 export const stepsOf = (smtp?: SmtpSettings) =>
-  MAIL_STEPS.filter((step) => step !== 'token' || smtp?.oauth)
+  MAIL_STEPS.filter((step) => step !== 'token' || (smtp && logsInByToken(smtp)))
 
 /** Answers a finding for each step, until one fails. */
 export async function checkServer(
@@ -36,9 +36,8 @@ export async function checkServer(
   clock: Clock,
   refreshTokens: RefreshTokens,
 ): Promise<CheckedStep[]> {
-  const { oauth } = settings
   // A held token would hide that the endpoint gives no new one.
-  const tokens = oauth && createAccessTokens(clock, refreshTokens, oauth)
+  const tokens = createAccessTokens(clock, refreshTokens, settings)
   const said: string[] = []
   const heard: string[] = []
   const connection = smtpConnection(settings, clock, tokens, {
@@ -57,8 +56,9 @@ export async function checkServer(
   const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
   const add = ({ reply, ...finding }: Finding) => {
     // The server may repeat a token, just like a password.
-    const { username, password = tokens?.held() } = settings
-    const quote = reply !== undefined && { reply: shown(reply, { username, password }) }
+    const { smtpUsername, smtpPassword } = settings
+    const secret = tokens.held() ?? smtpPassword
+    const quote = reply !== undefined && { reply: shown(reply, smtpUsername, secret) }
     steps.push({ step: nextStep(), ...finding, ...quote })
   }
   const cancel = later(clock, CHECK_MS, () => {
@@ -81,10 +81,10 @@ async function* walk(
   seen: Seen,
   { to, mail }: MailCheckOptions,
   clock: Clock,
-  tokens?: AccessTokens,
+  tokens: AccessTokens,
 ): AsyncGenerator<Finding> {
   const { settings, connection, heard } = seen
-  const { host, port, from, oauth } = settings
+  const { smtpHost: host, smtpPort: port, smtpFrom: from } = settings
   const { socket } = connection
   const ok = (message: string) => finding('ok', message)
   const taken = (message: string, reply = heard.at(-1) ?? '') =>
@@ -115,9 +115,9 @@ async function* walk(
   yield tls
   if (tls.status === 'failed') return
 
-  if (oauth) {
-    await tokens?.get()
-    yield ok(`An access token came from ${new URL(oauth.endpoint).host}.`)
+  if (logsInByToken(settings)) {
+    await tokens.get()
+    yield ok(`An access token came from ${endpointOf(settings)}.`)
   }
 
   yield (await connection.login())
@@ -147,17 +147,18 @@ async function* walk(
 
 /** Checks the connection after the greeting. It refuses an untrusted certificate, as for mails. */
 function checkTls(seen: Seen, now: Date): Finding {
-  const { host, tls: setting } = seen.settings
   const policy = tlsPolicy(seen.settings)
   const reply = seen.heard.at(-1) ?? ''
   const socket = seen.connection.smtp._socket
   if (!(socket instanceof TLSSocket)) return checkPlain(seen, reply)
-  const way = `${policy.secure ? 'Implicit TLS' : 'STARTTLS'} (smtp_tls ${setting})`
+  const way = `${policy.secure ? 'Implicit TLS' : 'STARTTLS'} (smtp_tls ${seen.settings.smtpTls})`
   const certificate = socket.getPeerCertificate()
   const distrust = socket.authorized ? '' : String(socket.authorizationError)
   if (distrust && policy.tls.rejectUnauthorized) {
-    const [fault, advice] = faultOf(distrust, certificate, host, now)
-    return finding('failed', `${way}: the certificate ${fault} (${distrust}).`, advice)
+    const { valid_from: from, valid_to: to, subjectaltname = 'nobody' } = certificate
+    const names = subjectaltname.replaceAll(/(?:DNS|IP Address):/g, '').slice(0, 200)
+    const values = { way, names, since: day(from), until: day(to), today: day(now) }
+    return told('certificate', distrust, seen, values)
   }
   const verdict = distrust
     ? `is not trusted (${distrust}), but a loopback host may use it`
@@ -172,7 +173,7 @@ function checkTls(seen: Seen, now: Date): Finding {
 }
 
 function checkPlain(seen: Seen, reply: string): Finding {
-  const { tls } = seen.settings
+  const { smtpTls: tls } = seen.settings
   if (tls !== 'none') {
     const message = `No TLS: the server does not offer it. A loopback host may go without (smtp_tls ${tls}).`
     return finding('ok', message, undefined, reply)
@@ -184,30 +185,6 @@ function checkPlain(seen: Seen, reply: string): Finding {
   return finding('warning', message, advice, reply)
 }
 
-function faultOf(
-  code: string,
-  { valid_from: from, valid_to: to, subjectaltname }: PeerCertificate,
-  host: string,
-  now: Date,
-): [fault: string, advice: string] {
-  const clock = `The clock of this machine says ${day(now)}: check that it is right.`
-  switch (code) {
-    case 'CERT_HAS_EXPIRED':
-      return [`expired (${day(to)})`, `Renew it on the mail server. ${clock}`]
-    case 'CERT_NOT_YET_VALID':
-      return [`is valid only from ${day(from)} on`, clock]
-    case 'ERR_TLS_CERT_ALTNAME_INVALID': {
-      const names = (subjectaltname ?? 'nobody').replaceAll(/(?:DNS|IP Address):/g, '')
-      const advice = 'Set smtp_host to one of these names if it is the same server.'
-      return [`is not for ${host} but for ${names.slice(0, 200)}`, advice]
-    }
-    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
-      return ['is signed only by itself', UNTRUSTED]
-    default:
-      return ['comes from an authority that is not trusted here', UNTRUSTED]
-  }
-}
-
 function day(time: string | Date): string {
   const at = new Date(time)
   return Number.isNaN(at.getTime()) ? 'an unknown day' : at.toISOString().slice(0, 10)
@@ -216,8 +193,8 @@ function day(time: string | Date): string {
 function checkLogin(seen: Seen): Finding {
   const reply = seen.heard.at(-1) ?? ''
   const isEncrypted = seen.connection.smtp._socket instanceof TLSSocket
-  const message = `Logged in with ${loginOf(seen)}${isEncrypted ? '' : ', unencrypted'}.`
-  if (isEncrypted || isLoopbackHost(seen.settings.host))
+  const message = `Logged in with ${loginOf(seen.said)}${isEncrypted ? '' : ', unencrypted'}.`
+  if (isEncrypted || isLoopbackHost(seen.settings.smtpHost))
     return finding('ok', message, undefined, reply)
   const advice =
     'Others on the network could read the password: set smtp_tls to starttls or implicit, then change the password.'
