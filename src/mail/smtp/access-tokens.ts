@@ -16,16 +16,6 @@ const MAX_ANSWER_BYTES = 65_536
 const TOKEN = /^[ -~]{1,16384}$/
 const ERROR_CODE = /^\w{1,64}$/
 
-/** Where refresh tokens are kept. Some endpoints give a new one with each access token. */
-export interface RefreshTokens {
-  /** The newest one for this endpoint and client. `undefined`: there is none. */
-  current(settings: Settings): string | undefined
-  /** As `current`, after a look at what another process has stored. */
-  latest(settings: Settings): Promise<string | undefined>
-  /** Stores `next` in the place of `used`, if `used` is still in force. If storing fails, the next call tries again. It never throws. */
-  keep(used: string, next: string): Promise<void>
-}
-
 export type AccessTokens = ReturnType<typeof createAccessTokens>
 
 /** The tokens for one mailbox at one mail server: no other server gets them. One request runs at a time. */
@@ -57,11 +47,7 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens, s
   }
 
   return {
-    /**
-     * Returns the held token, or a new one. Throws `ERR_MAIL_FAILED`. A request takes at most 10 seconds.
-     *
-     * @param rejected - a token that the mail server refused.
-     */
+    /** The held token, or a new one: also if the mail server rejected the held one. Throws `ERR_MAIL_FAILED`. */
     async get(rejected?: string) {
       if (held && held.token !== rejected && now() < held.renewAt) {
         return { token: held.token, isHeld: true }
@@ -74,11 +60,13 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens, s
   }
 }
 
-/** Keeps the newest refresh token among the settings, sealed, for all processes. */
+export type RefreshTokens = ReturnType<typeof createRefreshTokens>
+
+/** Some endpoints give a new refresh token with each access token. It is kept among the settings, sealed, for all processes. */
 export function createRefreshTokens(
   { current, refresh, change }: Pick<SettingsKeeper, 'current' | 'refresh' | 'change'>,
   log: Log,
-): RefreshTokens {
+) {
   let unstored: { next: string; placeOf: string } | undefined
 
   function newest(used: Settings): string | undefined {
@@ -91,16 +79,19 @@ export function createRefreshTokens(
   }
 
   return {
+    /** The newest one for this endpoint and client. `undefined`: there is none. */
     current: newest,
 
-    async latest(settings) {
+    /** As `current`, after a look at what another process has stored. */
+    async latest(settings: Settings): Promise<string | undefined> {
       // The provider has refused it, or never issued it.
       unstored = undefined
       await refresh()
       return newest(settings)
     },
 
-    async keep(used, next) {
+    /** Stores `next` in the place of `used`, if `used` is still in force. If that fails, the next call tries again. It never throws. */
+    async keep(used: string, next: string): Promise<void> {
       const placeOf = unstored?.next === used ? unstored.placeOf : used
       const isPlaceLeft = () => current().smtpOauthRefreshToken === placeOf
       if (next === placeOf || !isPlaceLeft()) return
@@ -131,28 +122,22 @@ async function requestToken(
     ...(refreshToken !== undefined && { refresh_token: refreshToken }),
     ...(scope !== undefined && { scope }),
   }
-  let answer: { status: number; text: string }
-  try {
-    const response = await fetch(endpoint, {
-      method: 'POST',
-      body: new URLSearchParams(form),
-      headers: { Accept: 'application/json' },
-      // The secrets are for this address only.
-      redirect: 'manual',
-      signal,
+  const body = new URLSearchParams(form)
+  const headers = { Accept: 'application/json' }
+  // The secrets are for this address only.
+  const request = { method: 'POST', body, headers, redirect: 'manual', signal } as const
+  const { status, text } = await fetch(endpoint, request)
+    .then(async (answer) => ({
+      status: answer.status,
+      text: await textOf(answer, MAX_ANSWER_BYTES),
+    }))
+    .catch((error: unknown) => {
+      throw noToken(signal.aborted ? 'out of time' : reachCodeOf(error))
     })
-    answer = { status: response.status, text: (await textOf(response, MAX_ANSWER_BYTES)) ?? '' }
-  } catch (error) {
-    throw noToken(signal.aborted ? 'out of time' : reachCodeOf(error))
-  }
-  return issuedBy(answer, [clientSecret, refreshToken])
+  return issuedBy(status, jsonOf(text ?? ''), [clientSecret, refreshToken])
 }
 
-function issuedBy(
-  { status, text }: { status: number; text: string },
-  sent: (string | undefined)[],
-) {
-  const json = jsonOf(text)
+function issuedBy(status: number, json: unknown, sent: (string | undefined)[]) {
   const said: Record<string, unknown> = Object(json)
   const { access_token: token, token_type: type = 'Bearer', expires_in: seconds } = said
   const { refresh_token: refreshToken, error } = said

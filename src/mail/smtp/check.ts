@@ -7,7 +7,7 @@ import type { CheckMail, MailCheckOptions } from '../sending.ts'
 import type { RefreshTokens } from './access-tokens.ts'
 import { finding, type Finding } from './check/failures.ts'
 import { CHECK_MS, checkServer, stepsOf } from './check/server.ts'
-import { smtpSettings } from './settings.ts'
+import { smtpSettings } from './connection.ts'
 import { handOver } from './transport.ts'
 
 /** Takes at most 30 seconds, and 2 more to say goodbye. */

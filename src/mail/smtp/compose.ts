@@ -3,18 +3,20 @@ import { createRequire } from 'node:module'
 import { AccountFlowsError } from '../../errors.ts'
 import type { OutgoingMail } from '../sending.ts'
 import { isMailAddress } from '../../settings/addresses.ts'
-import type { SmtpSettings } from './settings.ts'
 import type MimeNode from 'nodemailer/lib/mime-node'
 import type * as qp from 'nodemailer/lib/qp'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 
 /**
- * A mail in its wire format, from one plain address, with or without a name, to one other. It reveals nothing about this machine. This
- * function joins the two parts itself, because the streams of the library take five times as long.
+ * A mail in its wire format, from one plain address to one other. It reveals nothing about this machine. The two parts are joined here,
+ * because the streams of the library take five times as long.
  */
 export function composeMail(
   { to, subject, text, html, kind }: OutgoingMail,
-  { smtpFrom: from, smtpFromName: fromName = '' }: SmtpSettings,
+  {
+    smtpFrom: from,
+    smtpFromName: fromName = '',
+  }: { smtpFrom: string; smtpFromName?: string | undefined },
   messageId = newMessageId(from),
 ): Buffer {
   mustBeAddress(to)
@@ -75,10 +77,7 @@ interface Nodemailer {
 
 const load = createRequire(import.meta.url)
 
-/**
- * The parts of the library that this package uses. The first call loads the library, so that the package is imported faster. The sender
- * calls it before the first mail, which is then no slower than others.
- */
+/** The first call loads the library, so that the package is imported faster. The sender calls it before the first mail. */
 export function nodemailer(): Nodemailer {
   return {
     SMTPConnection: load('nodemailer/lib/smtp-connection'),

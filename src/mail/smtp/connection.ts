@@ -9,7 +9,8 @@ import { later, type Clock } from '../../clock.ts'
 import { missingForLogin } from '../../settings/rules.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { domainOf, nodemailer } from './compose.ts'
-import { logsInByToken, tlsPolicy, type SmtpSettings } from './settings.ts'
+import { isLoopbackHost } from '../../settings/addresses.ts'
+import type { Settings } from '../../settings/table.ts'
 
 /** The time to look the host up, and to connect. */
 const CONNECT_MS = 10_000
@@ -128,7 +129,7 @@ function lifeOf(smtp: SMTPConnection, socket: Socket) {
   }
 }
 
-/** The library renews a token by itself, but only for some servers, and then hides the first answer. */
+/** The library itself renews a token only for some servers, and then hides the first answer. */
 async function logInByToken(
   user: string,
   tokens: AccessTokens,
@@ -155,4 +156,39 @@ const sayCommand: SMTPConnectionCustomAuthHandler = ({ auth, sendCommand, resolv
     // A 334 is a challenge that describes why a token is refused. The refusal comes after an empty line.
     sendCommand('', () => reject('Refused'))
   })
+}
+
+/** Settings with which a mail can leave by SMTP. */
+export type SmtpSettings = Settings & { smtpHost: string; smtpPort: number; smtpFrom: string }
+
+/** `undefined`: SMTP is not configured, or must not be used. */
+export function smtpSettings(settings: Settings): SmtpSettings | undefined {
+  const { smtpFault, smtpHost, smtpPort, smtpFrom } = settings
+  const isSet = smtpHost !== undefined && smtpPort !== undefined && smtpFrom !== undefined
+  if (!isSet || smtpFault !== undefined) return undefined
+  return { ...settings, smtpHost, smtpPort, smtpFrom }
+}
+
+/** Whether the login is by access token. If a part of it is missing, there is no login. */
+export function logsInByToken(settings: Settings): boolean {
+  return settings.smtpAuth === 'xoauth2' && missingForLogin(settings).length === 0
+}
+
+/**
+ * The setting `smtp_tls`. `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other port. Only a loopback host may go
+ * without TLS, or show an untrusted certificate.
+ */
+export function tlsPolicy(settings: Pick<SmtpSettings, 'smtpHost' | 'smtpPort' | 'smtpTls'>) {
+  const { smtpHost: host, smtpPort: port, smtpTls: tls } = settings
+  const isLenient = tls === 'auto' && isLoopbackHost(host)
+  const secure = tls === 'implicit' || (tls === 'auto' && port === 465)
+  return {
+    /** TLS from the first byte. */
+    secure,
+    /** STARTTLS must succeed. */
+    requireTLS: !secure && (tls === 'starttls' || (tls === 'auto' && !isLenient)),
+    /** No STARTTLS, even if the server offers it. */
+    ignoreTLS: tls === 'none',
+    tls: { minVersion: 'TLSv1.2' as const, rejectUnauthorized: !isLenient },
+  }
 }

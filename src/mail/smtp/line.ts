@@ -1,5 +1,5 @@
 import { timeout, type Clock } from '../../clock.ts'
-import { MAX_CONNECTIONS, type MailConnection, type MailPlace } from '../sending.ts'
+import { MAX_CONNECTIONS, type MailConnection, type MailSender } from '../sending.ts'
 import { errorOf } from './answers.ts'
 
 /** How many mails are made ready at once while others leave. */
@@ -25,14 +25,13 @@ interface OpenConnection extends MailConnection {
   end(): Promise<void>
 }
 
-export type Line = ReturnType<typeof createLine>
+/** The one line of all mails to a peer. */
+export interface Line extends Omit<MailSender, 'canSend'> {
+  isEmpty(): boolean
+}
 
-/**
- * The one line of all mails to a peer.
- *
- * @param peerOf - gets the gate of open connections. A connection that is closing still counts.
- */
-export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer) {
+/** @param peerOf - gets the gate of open connections. A connection that is closing still counts. */
+export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer): Line {
   const connections = createGate(() => ({ most: MAX_CONNECTIONS, wave: 1 }))
   const { open, close } = peerOf(connections)
   const places = createGate(() =>
@@ -61,11 +60,7 @@ export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer) {
   }
 
   return {
-    /** As `MailSender.withPlace`. */
-    async withPlace<T>(
-      stop: AbortSignal,
-      work: (place: MailPlace) => Promise<T>,
-    ): Promise<T | undefined> {
+    async withPlace(stop, work) {
       const since = now()
       if (!(await places.enter(stop))) return undefined
       const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
@@ -93,11 +88,7 @@ export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer) {
 
 export type Gate = ReturnType<typeof createGate>
 
-/**
- * Lets in a limited number at once. The others wait in line, and come in once a wave of places is free.
- *
- * @param room - may change from one moment to the next.
- */
+/** Lets in a limited number at once, which may change. The others wait in line, and come in once a wave of places is free. */
 function createGate(room: () => { most: number; wave: number }) {
   const line = new Set<() => void>()
   let inside = 0

@@ -1,7 +1,4 @@
-/**
- * Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts, and does not read the text of
- * a mail.
- */
+/** Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts. */
 import { later, type Clock } from '../../clock.ts'
 import type { MailSender, OutgoingMail } from '../sending.ts'
 import type { MailTransport } from '../../contract/index.ts'
@@ -11,9 +8,8 @@ import { settingsTable, type Settings } from '../../settings/table.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { answersTheMail, errorOf, receiptOf } from './answers.ts'
 import { composeMail, newMessageId, nodemailer } from './compose.ts'
-import { smtpConnection } from './connection.ts'
+import { smtpConnection, smtpSettings, type SmtpSettings } from './connection.ts'
 import { createLine, type Gate, type Line, type Peer } from './line.ts'
-import { smtpSettings, type SmtpSettings } from './settings.ts'
 import { handOver, isInUse } from './transport.ts'
 
 // A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
@@ -88,11 +84,7 @@ export function createMailSender(
   }
 }
 
-/**
- * The connections to one mail server.
- *
- * @param isKept - whether connections stay for other mails.
- */
+/** @param isKept - whether connections stay for other mails. */
 function createMailServer(
   settings: SmtpSettings,
   clock: Clock,
@@ -117,7 +109,9 @@ function createMailServer(
         signal.throwIfAborted()
         if (!kept) {
           kept = keptConnection(settings, clock, tokens)
-          await kept.connect()
+          await kept.reach()
+          await kept.greet()
+          await kept.login()
         }
       } catch (cause) {
         destroy()
@@ -149,13 +143,6 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessToke
 
   return {
     ...connection,
-
-    async connect() {
-      await connection.reach()
-      await connection.greet()
-      await connection.login()
-      answeredAt = now()
-    },
 
     takesMore: () => mails < MAX_MAILS && isOpen(),
 

@@ -1,8 +1,7 @@
 import type { NodemailerError } from 'nodemailer'
 import type { CheckedStep, MailStep } from '../../sending.ts'
-import type { SmtpSettings } from '../settings.ts'
+import type { SmtpConnection, SmtpSettings } from '../connection.ts'
 import { isNoToken } from '../answers.ts'
-import type { SmtpConnection } from '../connection.ts'
 
 /** The result of a step. */
 export type Finding = Omit<CheckedStep, 'step'>

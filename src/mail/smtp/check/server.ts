@@ -6,8 +6,7 @@ import { MAIL_STEPS, type CheckedStep, type MailCheckOptions } from '../../sendi
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from '../access-tokens.ts'
 import { shown } from '../answers.ts'
 import { composeMail } from '../compose.ts'
-import { smtpConnection } from '../connection.ts'
-import { logsInByToken, tlsPolicy, type SmtpSettings } from '../settings.ts'
+import { logsInByToken, smtpConnection, tlsPolicy, type SmtpSettings } from '../connection.ts'
 import {
   endpointOf,
   explain,
