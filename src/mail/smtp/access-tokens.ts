@@ -4,11 +4,11 @@ import type { Log } from '../../contract/index.ts'
 import { jsonOf, reachCodeOf, textOf } from '../../errors.ts'
 import type { SettingsKeeper } from '../../settings/settings.ts'
 import type { Settings } from '../../settings/table.ts'
+import { defined } from '../../store/kind.ts'
 import { isNoToken, noToken } from './answers.ts'
 
 /** A token is renewed this long before its end, or after half of its life if that is short. */
 const RENEW_BEFORE_MS = 60_000
-/** The life of a token if the endpoint does not say it. */
 const UNKNOWN_LIFE_MS = 300_000
 const REQUEST_MS = 10_000
 const MAX_ANSWER_BYTES = 65_536
@@ -48,12 +48,10 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens, s
 
   return {
     /** The held token, or a new one: also if the mail server rejected the held one. Throws `ERR_MAIL_FAILED`. */
-    async get(rejected?: string) {
-      if (held && held.token !== rejected && now() < held.renewAt) {
-        return { token: held.token, isHeld: true }
-      }
+    async get(rejected?: string): Promise<string> {
+      if (held && held.token !== rejected && now() < held.renewAt) return held.token
       asked ??= renewed().finally(() => (asked = undefined))
-      return { token: await asked, isHeld: false }
+      return asked
     },
 
     held: () => held?.token,
@@ -118,9 +116,7 @@ async function requestToken(
   const form = {
     grant_type: refreshToken === undefined ? 'client_credentials' : 'refresh_token',
     client_id: clientId,
-    ...(clientSecret !== undefined && { client_secret: clientSecret }),
-    ...(refreshToken !== undefined && { refresh_token: refreshToken }),
-    ...(scope !== undefined && { scope }),
+    ...defined({ client_secret: clientSecret, refresh_token: refreshToken, scope }),
   }
   const body = new URLSearchParams(form)
   const headers = { Accept: 'application/json' }

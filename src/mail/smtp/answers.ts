@@ -4,6 +4,7 @@ import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
 import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
 import type { SentMail } from '../sending.ts'
 import type { Settings } from '../../settings/table.ts'
+import { defined } from '../../store/kind.ts'
 
 /** The commands whose names say more than the step under way. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
@@ -19,10 +20,7 @@ export function answersTheMail(cause: unknown): boolean {
   return (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
 }
 
-/**
- * Says what happened, and at which step. The message is logged, so it has codes only; the server's words are beside it, for admins. If the
- * signal aborted, that is the reason, whatever the cause.
- */
+/** The message is logged, so it has codes only; the server's words are beside it, for admins. If the signal aborted, that is the reason. */
 export function errorOf(
   cause: unknown,
   { aborted, reason }: AbortSignal,
@@ -54,12 +52,11 @@ export function isNoToken(error: unknown): error is AccountFlowsError {
 
 /** Whether the mail can never succeed. What an admin can mend may: a refused login or sender (RFC 3463: 5.1.7, 5.1.8). */
 function isForGood(cause: unknown): boolean {
-  const { responseCode = 0, response = '', command } = detailsOf(cause)
-  // The host's nodemailer may be older, and not set `permanent`.
-  const { permanent = responseCode >= 500 } = detailsOf(cause)
+  const { response = '', responseCode = 0, command, permanent } = detailsOf(cause)
   const isForAdmin =
     responseCode === 530 || command === 'MAIL FROM' || /^5\d\d[ -]5\.1\.[78]\b/.test(response)
-  return permanent && answersTheMail(cause) && !isForAdmin
+  // The host's nodemailer may be older, and not set `permanent`.
+  return (permanent ?? responseCode >= 500) && answersTheMail(cause) && !isForAdmin
 }
 
 function faultOf(cause: unknown, doing: string, settings?: Settings): MailFault {
@@ -75,20 +72,16 @@ function faultOf(cause: unknown, doing: string, settings?: Settings): MailFault 
   }
 }
 
-function detailsOf(cause: unknown): Partial<NodemailerError> {
-  return cause instanceof Error ? cause : {}
-}
+const detailsOf = (cause: unknown): Partial<NodemailerError> =>
+  cause instanceof Error ? cause : {}
 
-/** Returns the codes of a reply, such as `550 5.1.1`. */
+/** Such as `550 5.1.1`. */
 function codesOf(reply: string): string {
   const [codes = ''] = /^\d{3}(?:[ -][245]\.\d{1,3}\.\d{1,3}(?!\S))?/.exec(reply) ?? []
   return codes.replace('-', ' ')
 }
 
-/**
- * The ids of the mail at the mail server. The server has seen the link by then. So only one id of its answer is kept, and only if it shares
- * no long piece with what was sent.
- */
+/** The server has seen the link by then. So only one id of its answer is kept, and only if it shares no long piece with what was sent. */
 export function receiptOf(
   messageId: string,
   sent: string,
@@ -98,10 +91,7 @@ export function receiptOf(
   const queueId = queueIdOf(response, isOfMail)
   const isReplaced =
     serverMessageId !== undefined && !isOfMail(serverMessageId.replaceAll(/[<>]/g, ''))
-  return {
-    messageId: isReplaced ? serverMessageId : messageId,
-    ...(queueId !== undefined && { queueId }),
-  }
+  return { messageId: isReplaced ? serverMessageId : messageId, ...defined({ queueId }) }
 }
 
 /** Whether the text contains the id, or a long piece of it. */
@@ -114,10 +104,7 @@ export function sharesPiece(id: string, text: string): boolean {
   return [id, ...pieces].some((piece) => text.includes(piece))
 }
 
-/**
- * The id as Postfix and Exim name it, or else the first word that looks like one: it has a digit, and is no number. No token fits into 40
- * characters.
- */
+/** The id as Postfix and Exim name it, or else the first word that looks like one. No token fits into 40 characters. */
 function queueIdOf(response: string, isOfMail: (id: string) => boolean): string | undefined {
   const words = response.replace(/^\d{3}[ -](\d\.\d{1,3}\.\d{1,3}\s)?/, '')
   const isKept = (id: string) => id.length <= 40 && !isOfMail(id)

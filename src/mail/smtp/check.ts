@@ -10,7 +10,6 @@ import { CHECK_MS, checkServer, stepsOf } from './check/server.ts'
 import { smtpSettings } from './connection.ts'
 import { handOver } from './transport.ts'
 
-/** Takes at most 30 seconds, and 2 more to say goodbye. */
 export function createMailCheck(
   clock: Clock,
   refreshTokens: RefreshTokens,

@@ -41,7 +41,6 @@ export function mustBeAddress(to: string): void {
   throw new AccountFlowsError('ERR_MAIL_ADDRESS', 'The recipient is not one plain address')
 }
 
-/** The headers that describe a mail to machines. */
 export function headersOf(kind: OutgoingMail['kind']): Record<string, string> {
   return {
     'Auto-Submitted': 'auto-generated',
@@ -61,27 +60,15 @@ function partOf(type: 'plain' | 'html', content: string): string {
   ].join('\r\n')
 }
 
-export function newMessageId(from: string): string {
-  return `<${randomUUID()}@${domainOf(from)}>`
-}
-
-export function domainOf(address: string): string {
-  return address.slice(address.lastIndexOf('@') + 1)
-}
-
-interface Nodemailer {
-  SMTPConnection: typeof SMTPConnection
-  MimeNode: typeof MimeNode
-  qp: typeof qp
-}
+export const newMessageId = (from: string) => `<${randomUUID()}@${domainOf(from)}>`
+export const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)
 
 const load = createRequire(import.meta.url)
 
 /** The first call loads the library, so that the package is imported faster. The sender calls it before the first mail. */
-export function nodemailer(): Nodemailer {
-  return {
-    SMTPConnection: load('nodemailer/lib/smtp-connection'),
-    MimeNode: load('nodemailer/lib/mime-node'),
-    qp: load('nodemailer/lib/qp'),
-  }
+export function nodemailer() {
+  const connection: typeof SMTPConnection = load('nodemailer/lib/smtp-connection')
+  const mimeNode: typeof MimeNode = load('nodemailer/lib/mime-node')
+  const quotedPrintable: typeof qp = load('nodemailer/lib/qp')
+  return { SMTPConnection: connection, MimeNode: mimeNode, qp: quotedPrintable }
 }

@@ -41,7 +41,6 @@ export function smtpConnection(
   const smtp = new SMTPConnection({
     connection: socket,
     host,
-    port,
     // Otherwise the library gives the server the name of this machine.
     name: domainOf(from),
     ...tlsPolicy(settings),
@@ -141,11 +140,12 @@ async function logInByToken(
       throw error instanceof Error ? Object.assign(error, { command: 'AUTH XOAUTH2' }) : error
     })
   }
-  const { token, isHeld } = await tokens.get()
+  const held = tokens.held()
+  const token = await tokens.get()
   await show(token).catch(async (error: unknown) => {
-    // The token may be revoked before its end. Then a new one is tried, once.
-    if (!isHeld || Reflect.get(Object(error), 'responseCode') !== 535) throw error
-    await show((await tokens.get(token)).token)
+    // A held token may be revoked before its end. Then a new one is tried, once.
+    if (token !== held || Reflect.get(Object(error), 'responseCode') !== 535) throw error
+    await show(await tokens.get(token))
   })
 }
 
@@ -183,11 +183,8 @@ export function tlsPolicy(settings: Pick<SmtpSettings, 'smtpHost' | 'smtpPort' |
   const isLenient = tls === 'auto' && isLoopbackHost(host)
   const secure = tls === 'implicit' || (tls === 'auto' && port === 465)
   return {
-    /** TLS from the first byte. */
     secure,
-    /** STARTTLS must succeed. */
     requireTLS: !secure && (tls === 'starttls' || (tls === 'auto' && !isLenient)),
-    /** No STARTTLS, even if the server offers it. */
     ignoreTLS: tls === 'none',
     tls: { minVersion: 'TLSv1.2' as const, rejectUnauthorized: !isLenient },
   }

@@ -92,12 +92,15 @@ export type Gate = ReturnType<typeof createGate>
 function createGate(room: () => { most: number; wave: number }) {
   const line = new Set<() => void>()
   let inside = 0
+  const hasRoom = () => inside < room().most
 
   return {
+    hasRoom,
+
     /** `false`: the signal aborted before there was room. */
     async enter(signal: AbortSignal): Promise<boolean> {
       if (signal.aborted) return false
-      if (line.size === 0 && inside < room().most) {
+      if (line.size === 0 && hasRoom()) {
         inside += 1
         return true
       }
@@ -127,7 +130,6 @@ function createGate(room: () => { most: number; wave: number }) {
       }
     },
 
-    free: () => Math.max(0, room().most - inside),
     isEmpty: () => inside === 0,
   }
 }

@@ -13,9 +13,7 @@ import { createLine, type Gate, type Line, type Peer } from './line.ts'
 import { handOver, isInUse } from './transport.ts'
 
 // A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
-const KEYS = Object.keys(settingsTable).filter(
-  (key) => key.startsWith('smtp') && key !== 'smtpOauthRefreshToken',
-)
+const KEYS = Object.keys(settingsTable).filter((key) => /^smtp(?!OauthRefresh)/.test(key))
 /** Servers accept only a limited number of mails over one connection. */
 const MAX_MAILS = 100
 const IDLE_MS = 15_000
@@ -92,16 +90,29 @@ function createMailServer(
   connections: Gate,
   isKept: () => boolean,
 ): Peer {
-  const idle = createIdle(clock, connections)
   const tokens = createAccessTokens(clock, refreshTokens, settings)
+  /** Connections that are not needed now, newest last, each with what cancels its end. */
+  const idle = new Map<KeptConnection, () => void>()
+
+  function takeIdle(kept = [...idle.keys()].at(-1)): KeptConnection | undefined {
+    if (kept) idle.get(kept)?.()
+    if (kept) idle.delete(kept)
+    return kept
+  }
+
+  /** One that is closing takes the place of an open one. */
+  function closeIdle(kept: KeptConnection) {
+    takeIdle(kept)
+    connections.take()
+    void kept.quit().then(connections.leave)
+  }
 
   return {
-    /** Takes an idle connection that still answers, or opens one. */
     async open(signal) {
       if (!isMailAddress(settings.smtpFrom)) {
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
       }
-      let kept = idle.take()
+      let kept = takeIdle()
       const destroy = () => kept?.socket.destroy()
       signal.addEventListener('abort', destroy)
       try {
@@ -123,15 +134,21 @@ function createMailServer(
         send: (mail) => lent.sendMail(mail, signal),
         async end() {
           signal.removeEventListener('abort', destroy)
-          if (isKept() && lent.takesMore()) idle.add(lent)
-          else await lent.quit()
+          if (!isKept() || !lent.takesMore()) return lent.quit()
+          const cancel = later(clock, IDLE_MS, () => closeIdle(lent))
+          idle.set(lent, cancel)
         },
       }
     },
 
-    close: idle.closeAll,
+    close() {
+      // Callers that the gate has let in take the other connections.
+      for (const kept of idle.keys()) if (connections.hasRoom()) closeIdle(kept)
+    },
   }
 }
+
+type KeptConnection = ReturnType<typeof keptConnection>
 
 /** A connection that stays for the next mail. */
 function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
@@ -176,39 +193,5 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessToke
         throw errorOf(cause, signal, 'handing the mail over', settings)
       }
     },
-  }
-}
-
-type KeptConnection = ReturnType<typeof keptConnection>
-
-/** Connections that are not needed now. One that is closing takes the place of an open one. */
-function createIdle(clock: Clock, connections: Gate) {
-  /** In the order in which they became free, each with what cancels its end. */
-  const idle = new Map<KeptConnection, () => void>()
-
-  /** Takes the newest, unless another is given. */
-  function take(kept = [...idle.keys()].at(-1)): KeptConnection | undefined {
-    if (!kept) return undefined
-    idle.get(kept)?.()
-    idle.delete(kept)
-    return kept
-  }
-
-  function close(kept: KeptConnection) {
-    take(kept)
-    connections.take()
-    void kept.quit().then(connections.leave)
-  }
-
-  return {
-    take,
-
-    add(kept: KeptConnection) {
-      const cancel = later(clock, IDLE_MS, () => close(kept))
-      idle.set(kept, cancel)
-    },
-
-    // Callers that the gate has let in take the other connections.
-    closeAll: () => [...idle.keys()].slice(0, connections.free()).forEach(close),
   }
 }

@@ -1,20 +1,18 @@
 import type { NodemailerError } from 'nodemailer'
+import { defined } from '../../../store/kind.ts'
 import type { CheckedStep, MailStep } from '../../sending.ts'
 import type { SmtpConnection, SmtpSettings } from '../connection.ts'
 import { isNoToken } from '../answers.ts'
 
-/** The result of a step. */
 export type Finding = Omit<CheckedStep, 'step'>
 
-/** @param reply - what the server said. */
 export function finding(
   status: Finding['status'],
   message: string,
   advice?: string,
   reply?: string,
 ): Finding {
-  const more = { ...(advice !== undefined && { advice }), ...(reply !== undefined && { reply }) }
-  return { status, message, ...more }
+  return { status, message, ...defined({ advice, reply }) }
 }
 
 /** What the check has learnt on the way to the server so far. */
@@ -24,7 +22,6 @@ export interface Seen {
   /** Commands, without secrets, and replies. */
   said: string[]
   heard: string[]
-  /** The check ran out of time. */
   isLate: boolean
 }
 

@@ -28,7 +28,6 @@ const MAX_ADDRESSES = 4
 export const stepsOf = (smtp?: SmtpSettings) =>
   MAIL_STEPS.filter((step) => step !== 'token' || (smtp && logsInByToken(smtp)))
 
-/** Answers a finding for each step, until one fails. */
 export async function checkServer(
   settings: SmtpSettings,
   options: MailCheckOptions,
@@ -55,9 +54,8 @@ export async function checkServer(
   const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
   const add = ({ reply, ...finding }: Finding) => {
     // The server may repeat a token, just like a password.
-    const { smtpUsername, smtpPassword } = settings
-    const secret = tokens.held() ?? smtpPassword
-    const quote = reply !== undefined && { reply: shown(reply, smtpUsername, secret) }
+    const secret = tokens.held() ?? settings.smtpPassword
+    const quote = reply !== undefined && { reply: shown(reply, settings.smtpUsername, secret) }
     steps.push({ step: nextStep(), ...finding, ...quote })
   }
   const cancel = later(clock, CHECK_MS, () => {
