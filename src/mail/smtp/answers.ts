@@ -123,11 +123,9 @@ export function shown(reply: string, username = '', password = ''): string {
     .replaceAll(/\p{C}/gu, '')
     .trim()
   const base64 = (secret: string) => Buffer.from(secret).toString('base64')
-  const sasl = [
-    `\0${username}\0${password}`,
-    `user=${username}\u0001auth=Bearer ${password}\u0001\u0001`,
-  ]
-  const secrets = [password, ...[password, ...sasl].map(base64)]
+  const pair = `\0${username}\0${password}`
+  const bearer = `user=${username}\u0001auth=Bearer ${password}\u0001\u0001`
+  const secrets = [password, ...[password, pair, bearer].map(base64)]
   const isTelling = password !== '' && secrets.some((each) => `${reply}\n${text}`.includes(each))
   return isTelling ? `${codesOf(text)} …`.trim() : text.slice(0, MAX_CHARS)
 }

@@ -25,10 +25,9 @@ export function createMailCheck(
   return async (settings, options) => {
     // Production mails never leave through a stand-in, so the check covers SMTP instead.
     if (transport && !transport.isStandIn) {
-      const found = await checkTransport(transport, settings, options, clock)
       return [
         { step: 'configuration', ...checkSender(settings) },
-        { step: 'transport', ...found },
+        { step: 'transport', ...(await checkTransport(transport, settings, options, clock)) },
       ]
     }
     const smtp = smtpSettings(settings)

@@ -68,17 +68,16 @@ function codeOf(failure: NodemailerError, { isLate }: Seen): string {
 
 /** How the step failed: a key of the tables. */
 function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Seen): string {
-  const { said, isLate } = seen
-  const isConnected = seen.connection.smtp.stage === 'connected'
-  if (step === 'dns' || code === 'ENOAUTH' || (step === 'connect' && !isConnected)) return step
+  const isUnreached = step === 'connect' && seen.connection.smtp.stage === 'init'
+  if (step === 'dns' || code === 'ENOAUTH' || isUnreached) return step
   if (responseCode === undefined) {
     if (step === 'connect') return 'greeting'
     const isHandshake = step === 'tls' && (code === 'ETLS' || code === 'ESOCKET')
-    return isHandshake && !isLate ? 'handshake' : 'unanswered'
+    return isHandshake && !seen.isLate ? 'handshake' : 'unanswered'
   }
   if (!isGreeted(seen)) return 'refused greeting'
   if (step !== 'tls') return step
-  if (said.at(-1) !== 'STARTTLS') return 'hello'
+  if (seen.said.at(-1) !== 'STARTTLS') return 'hello'
   return offersTls(seen) ? 'starttls' : 'stripped'
 }
 

@@ -82,13 +82,11 @@ async function* walk(
 ): AsyncGenerator<Finding> {
   const { settings, connection, heard } = seen
   const { smtpHost: host, smtpPort: port, smtpFrom: from } = settings
-  const { socket } = connection
   const ok = (message: string) => finding('ok', message)
-  const taken = (message: string, reply = heard.at(-1) ?? '') =>
-    finding('ok', message, undefined, reply)
+  const taken = (message: string, reply = heard.at(-1)) => finding('ok', message, undefined, reply)
 
   const addresses = isIP(host) === 0 ? [] : [host]
-  socket.on('lookup', (error: Error | null, address) => {
+  connection.socket.on('lookup', (error: Error | null, address) => {
     if (!error) addresses.push(address)
   })
   const reaching = connection.reach()
@@ -100,7 +98,7 @@ async function* walk(
     : ok(`${host} is an IP address and needs no DNS look-up.`)
   await reaching
 
-  const at = `Connected to ${socket.remoteAddress ?? host} port ${port}`
+  const at = `Connected to ${connection.socket.remoteAddress ?? host} port ${port}`
   const isImplicit = tlsPolicy(settings).secure
   const greeting = connection.greet()
   await greeting.catch(() => {})
