@@ -8,9 +8,9 @@ import {
   type OutputOptions,
   type Run,
 } from './output.ts'
-import { parseDuration } from '../src/settings/kinds.ts'
 import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
 import { isInTheClear } from '../src/settings/addresses.ts'
+import { parseDuration } from '../src/settings/kinds.ts'
 import { refused, usageError } from './failure.ts'
 import { ask, canAsk, readStdin, readTextFile, utf8Text } from './input.ts'
 

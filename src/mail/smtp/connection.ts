@@ -6,11 +6,11 @@ import type {
   SMTPConnectionSendInfo,
 } from 'nodemailer/lib/smtp-connection'
 import { later, type Clock } from '../../clock.ts'
+import { isLoopbackHost } from '../../settings/addresses.ts'
 import { missingForLogin } from '../../settings/rules.ts'
+import type { Settings } from '../../settings/table.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { domainOf, nodemailer } from './compose.ts'
-import { isLoopbackHost } from '../../settings/addresses.ts'
-import type { Settings } from '../../settings/table.ts'
 
 /** The time to look the host up, and to connect. */
 const CONNECT_MS = 10_000
