@@ -1,10 +1,5 @@
 #!/usr/bin/env node
-/**
- * The program `account-flows`: one run, with the streams of its process. It reaches a service only by its admin API, and knows neither
- * database nor mail server.
- *
- * @module
- */
+/** The program: one run, with the streams of its process. */
 import { reachCodeOf } from '../src/errors.ts'
 import { run } from './program.ts'
 

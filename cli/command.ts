@@ -1,11 +1,18 @@
 /** What a command is: one row, from which commander makes the command. */
 import { InvalidArgumentError, Option, type Argument, type Command } from 'commander'
-import { confirm, connect, type Connection } from './connection.ts'
-import { exitCodes, widthOf, type Run } from './io.ts'
-import type { Output } from './output.ts'
+import {
+  exitCodes,
+  outputOf,
+  widthOf,
+  type Output,
+  type OutputOptions,
+  type Run,
+} from './output.ts'
+import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
+import { isInTheClear } from '../src/settings/addresses.ts'
 import { parseDuration } from '../src/settings/kinds.ts'
-
-type Question = string | undefined
+import { refused, usageError } from './failure.ts'
+import { ask, canAsk, readStdin, readTextFile, utf8Text } from './input.ts'
 
 /** `Given` has the argument and the options by their names. */
 export interface Row<Given, Answer> {
@@ -22,7 +29,7 @@ export interface Row<Given, Answer> {
   /** Throws if an argument or an option is wrong, before the command asks or sends anything. */
   check?(given: Given, run: Run): void
   /** What it asks the user first, without the name of the server. `undefined`: nothing. */
-  question?(given: Given, connection: Connection): Question | Promise<Question>
+  question?(given: Given, connection: Connection): string | Promise<string | undefined> | undefined
   /** Does the work. Without `text`, it also prints the answer. */
   run(given: Given, connection: Connection): Answer | Promise<Answer>
   /** How the answer reads for people. */
@@ -42,10 +49,8 @@ export function row<Given, Answer>(row: Row<Given, Answer>): AnyRow {
   return row
 }
 
-type Reader<T> = (text: string, before: T) => T
-
 /** @param read - makes a value from the typed text. */
-export function option<T>(flags: string, help: string, read?: Reader<T>): Option {
+export function option<T>(flags: string, help: string, read?: (text: string, before: T) => T) {
   const made = new Option(flags, help)
   return read ? made.argParser(read) : made
 }
@@ -91,7 +96,6 @@ async function execute(row: AnyRow, given: never, connection: Connection): Promi
   if (row.isRefusal?.(answer)) run.exitCode = exitCodes.refused
 }
 
-/** Makes a reader of the number that an option takes. */
 export function wholeNumber(least: number, most: number) {
   return (text: string): number => {
     const number = /^\d{1,9}$/.test(text) ? Number(text) : NaN
@@ -100,7 +104,7 @@ export function wholeNumber(least: number, most: number) {
   }
 }
 
-/** Reads an option that may be given several times. */
+/** Of an option that may be given several times. */
 export const collect = (value: string, values: string[] = []) => [...values, value]
 
 /** Reads a time, or how long ago it was: `2h`, `1d12h`, `2026-01-31`, `2026-01-31T08:00:00Z`, `2026-01-31 08:00:00 UTC`. Answers ISO 8601. */
@@ -120,4 +124,81 @@ export function timeSince(text: string): string {
 function isDay(day: string): boolean {
   const date = new Date(day)
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day)
+}
+
+/** What a command works with. */
+export interface Connection {
+  admin: AdminClient
+  /** Base URL of the service. */
+  url: string
+  run: Run
+  output: Output
+  /** Whether `--yes` answers all questions. */
+  yes: boolean
+}
+
+/** Options that every command has. */
+interface GeneralOptions extends OutputOptions {
+  url?: string
+  adminPath?: string
+  tokenFile?: string
+  insecureHttp?: boolean
+  /** In seconds. */
+  timeout?: number
+}
+
+export async function connect(
+  run: Run,
+  options: GeneralOptions,
+  yes: boolean,
+): Promise<Connection> {
+  const { adminPath = run.io.env['ACCOUNT_FLOWS_ADMIN_PATH'], timeout } = options
+  const url = baseUrl(run, options)
+  const token = await adminToken(run, options)
+  try {
+    const admin = createAdminClient(url, token, adminPath || undefined, {
+      ...(timeout !== undefined && { timeoutMs: timeout * 1_000 }),
+      onServerTime: (time) => (run.serverTime = time),
+    })
+    return { admin, url, run, output: outputOf(run, options), yes }
+  } catch (error) {
+    throw error instanceof TypeError ? usageError(`The ${error.message}.`) : error
+  }
+}
+
+/** The base URL of the service, without `/admin/api`. */
+function baseUrl({ io }: Run, { url: given, insecureHttp }: GeneralOptions): string {
+  const text = given || io.env['ACCOUNT_FLOWS_URL']
+  if (!text) {
+    throw usageError('Which server? Give its base URL with --url or in ACCOUNT_FLOWS_URL.')
+  }
+  utf8Text(text, 'The URL')
+  if (!URL.canParse(text)) throw usageError('The URL must be an absolute http or https address.')
+  const url = new URL(text)
+  if (isInTheClear(url) && !insecureHttp) {
+    throw usageError(
+      'Over http, others could read the token. Use an https URL, or --insecure-http.',
+    )
+  }
+  return url.href.replace(/(?<!\/)\/+$/, '').replace(/\/admin\/api$/, '')
+}
+
+async function adminToken(run: Run, { tokenFile }: GeneralOptions): Promise<string> {
+  const { ACCOUNT_FLOWS_TOKEN: token, ACCOUNT_FLOWS_TOKEN_FILE: file } = run.io.env
+  const path = tokenFile ?? (token ? undefined : file && utf8Text(file, 'ACCOUNT_FLOWS_TOKEN_FILE'))
+  if (token && !path) return utf8Text(token, 'ACCOUNT_FLOWS_TOKEN').trim()
+  if (path === '-') return (await readStdin(run, 'Admin token: ')).trim()
+  if (path !== undefined && path !== '') return (await readTextFile(path, 'The token file')).trim()
+  if (canAsk(run.io)) return (await ask(run.io, 'Admin token: ')).trim()
+  throw usageError(
+    'Which token? Give it in ACCOUNT_FLOWS_TOKEN, or in a file with --token-file or ACCOUNT_FLOWS_TOKEN_FILE.',
+  )
+}
+
+/** Asks the user before a change that cannot be taken back, and names the server. Without a terminal, it needs `--yes`. */
+export async function confirm({ run: { io }, url, yes }: Connection, what: string): Promise<void> {
+  if (yes) return
+  if (!canAsk(io)) throw usageError('There is no terminal to ask: confirm with --yes.')
+  const answer = await ask(io, `${what} on ${url}? [y/N] `, true)
+  if (!/^y(es)?$/i.test(answer.trim())) throw refused('not_confirmed', 'Nothing was changed.')
 }

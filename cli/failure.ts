@@ -1,16 +1,19 @@
-/**
- * How a command ends before it is done: its sentence, its stable code and its exit code. A message repeats nothing that the user typed,
- * because that may be a secret.
- *
- * @module
- */
+/** How a command ends before it is done. No message repeats what the user typed: it may be a secret. */
 import { CommanderError } from 'commander'
 import { AdminApiError, type Problem } from '../src/admin/client.ts'
-import { exitCodes, widthOf, type ExitCode, type Screen } from './io.ts'
-import { plain, plainAnswer, plainJson, plainLines } from './output.ts'
+import {
+  exitCodes,
+  plain,
+  plainAnswer,
+  plainJson,
+  plainLines,
+  widthOf,
+  type ExitCode,
+  type Screen,
+} from './output.ts'
 import { fitted, linesOf, table } from './table.ts'
 
-/** Ends the program with a sentence. It has a stable code, and never a secret in its message. */
+/** Ends the program with a sentence. Its code is stable. */
 export class CliError extends Error {
   readonly exitCode: ExitCode
   readonly code: string
@@ -23,13 +26,9 @@ export class CliError extends Error {
   }
 }
 
-export function refused(code: string, message: string): CliError {
-  return new CliError(exitCodes.refused, code, message)
-}
-
-export function usageError(message: string): CliError {
-  return new CliError(exitCodes.usage, 'usage', message)
-}
+export const refused = (code: string, message: string) =>
+  new CliError(exitCodes.refused, code, message)
+export const usageError = (message: string) => new CliError(exitCodes.usage, 'usage', message)
 
 const NO_ANSWER = new Set(['unreachable', 'aborted', 'not_an_admin_api'])
 
@@ -47,7 +46,6 @@ const refusals: { [status: number]: string } = {
   429: 'There were too many requests with a wrong token. Wait a minute, and try again.',
 }
 
-/** The sentence for a person. */
 export function messageOf(error: AdminApiError): string {
   return (error.problem && refusals[error.status ?? 0]) ?? error.message
 }
@@ -105,9 +103,7 @@ function textOf(error: unknown, columns: number | undefined): string {
   )
 }
 
-function rawMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
+const rawMessage = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** If the user gave a host with its port, the commands that set both. */
 function hostAndPort(key: string, got: string): string[] {

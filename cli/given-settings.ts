@@ -1,9 +1,10 @@
 /** Settings and their values on a command line. No message repeats what the user typed: it may be a secret. */
 import type { Settings } from '../src/admin/client.ts'
 import { isJsonObject, jsonOf } from '../src/errors.ts'
+import { MASK } from '../src/settings/rules.ts'
 import { allSettings, settingNamed } from '../src/settings/table.ts'
 import { refused, usageError, type CliError } from './failure.ts'
-import type { Io, Run } from './io.ts'
+import type { Io, Run } from './output.ts'
 import { ask, canAsk, readStdin, readTextFile, readVariable } from './input.ts'
 
 export interface ValueSources {
@@ -12,8 +13,6 @@ export interface ValueSources {
   fromEnv?: string[] | undefined
   file?: string
 }
-
-const KEPT = '***'
 
 /** A refusal says this, and does not repeat the value. */
 const WAYS_TO_GIVE_A_SECRET = `Give it in one of these ways:
@@ -73,7 +72,7 @@ function readArguments(io: Io, args: string[]): Named[] {
   const mayBeSecret =
     isPair && second.includes('=') ? [...assigned, ...pairs([second], '')] : assigned
   for (const [key, value] of mayBeSecret) {
-    const isTold = isSecret(key) && (value === '' || value === KEPT)
+    const isTold = isSecret(key) && (value === '' || value === MASK)
     if (meansSecret(key) && !isTold) {
       throw usageError(
         `A secret is never an argument: others can see arguments. Nothing was sent. ${WAYS_TO_GIVE_A_SECRET}`,
@@ -124,9 +123,7 @@ async function readSettingsFile(run: Run, path: string): Promise<[string, unknow
 
 const MISTYPED_LETTERS = 2
 
-function isSecret(name: string): boolean {
-  return settingNamed(name)?.secret === true
-}
+const isSecret = (name: string) => settingNamed(name)?.secret === true
 
 /** Whether a secret is meant, however it is spelled. */
 function meansSecret(name: string): boolean {
@@ -158,9 +155,7 @@ function settingsLike(typed: string) {
   return allSettings.filter(({ name }) => isWithin(MISTYPED_LETTERS, lettersOf(name), given))
 }
 
-function lettersOf(name: string): string {
-  return name.toLowerCase().replace(/[\s_-]/g, '')
-}
+const lettersOf = (name: string) => name.toLowerCase().replace(/[\s_-]/g, '')
 
 /** Whether the texts differ by at most so many letters: added, missing or replaced. */
 function isWithin(letters: number, one: string, other: string): boolean {

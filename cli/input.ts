@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { emitKeypressEvents, type Key } from 'node:readline'
 import { reachCodeOf } from '../src/errors.ts'
 import { refused, usageError } from './failure.ts'
-import { endings, type Io, type Run } from './io.ts'
+import { endings, type Io, type Run } from './output.ts'
 
 /** All of stdin, without its last line break. At a terminal, it asks for one line, and does not show it. It can be read once. */
 export async function readStdin(run: Run, question: string): Promise<string> {
@@ -16,11 +16,7 @@ export async function readStdin(run: Run, question: string): Promise<string> {
   return textOf(Buffer.concat(chunks), 'Stdin')
 }
 
-/**
- * A text file, without its last line break.
- *
- * @param what - names the file in messages. The path may be a secret that the user meant to put into the file.
- */
+/** @param what - names the file in messages. The path may be a secret that the user meant to put into the file. */
 export async function readTextFile(path: string, what: string): Promise<string> {
   const bytes = await readFile(path).catch((error: unknown) => {
     throw usageError(`${what} cannot be read (${reachCodeOf(error)}).`)
@@ -44,18 +40,14 @@ export function readVariable({ env }: Io, name: string, what: string): string {
   return utf8Text(value, what)
 }
 
-/** What Node puts in place of bytes of an argument or a variable that are not UTF-8. */
-const REPLACEMENT = '\uFFFD'
-
 /** @param what - names the text in the refusal, which does not repeat it. */
 export function utf8Text(text: string, what: string): string {
-  if (text.includes(REPLACEMENT)) throw usageError(`${what} is not UTF-8 text.`)
+  // Node puts this in place of bytes that are not UTF-8.
+  if (text.includes('\uFFFD')) throw usageError(`${what} is not UTF-8 text.`)
   return text
 }
 
-export function canAsk({ stdin }: Io): boolean {
-  return stdin.isTTY === true
-}
+export const canAsk = ({ stdin }: Io) => stdin.isTTY === true
 
 /** Asks on stderr, so that stdout stays the answer. An interruption leaves the terminal as it was. */
 export async function ask(io: Io, question: string, isShown = false): Promise<string> {

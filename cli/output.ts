@@ -1,5 +1,4 @@
 import { styleText } from 'node:util'
-import { widthOf, type Io, type Run } from './io.ts'
 import { fitted } from './table.ts'
 
 export type Colour = 'red' | 'green' | 'yellow' | 'grey' | 'bold'
@@ -9,49 +8,42 @@ export interface OutputOptions {
   color?: boolean
 }
 
-export interface Output {
-  isJson: boolean
-  /** Width of the terminal; `undefined`: there is no terminal. */
-  columns: number | undefined
-  /**
-   * Prints one answer of the server: as JSON, or as `render` makes it, without control characters. A terminal gets lines that fit, and
-   * times as people read them.
-   */
-  answer<T>(answer: T, render: (answer: T) => string): void
-  /** The same for one of many answers: its JSON is one line. */
-  entry<T>(answer: T, render: (answer: T) => string): void
-  /** Prints text of several lines, unchanged if there is no terminal. With `--json`, prints the answer. */
-  document(answer: unknown, text: string): void
-  /** Says something beside the answer, on stderr. */
-  note(text: string): void
-  paint(colour: Colour, text: string): string
-}
+export type Output = ReturnType<typeof outputOf>
 
-export function outputOf(run: Run, { json: isJson = false, color = true }: OutputOptions): Output {
+export function outputOf(run: Run, { json: isJson = false, color = true }: OutputOptions) {
   const { stdout, stderr, env } = run.io
   const { isTTY } = stdout
   const isColoured = isTTY && color && !env['NO_COLOR']
   const columns = widthOf(stdout)
-  const print = (text: string) => void stdout.write(`${text}\n`)
   const textOf = (text: string) => (isTTY ? withTimes(plain(text), run.serverTime) : plain(text))
-  const tell = <T>(answer: T, render: (answer: T) => string) =>
-    print(fitted(render(plainAnswer(answer, textOf)), columns))
 
   return {
     isJson,
     columns,
-    answer: (answer, render) => (isJson ? print(plainJson(answer, 2)) : tell(answer, render)),
-    entry: (answer, render) => (isJson ? print(plainJson(answer)) : tell(answer, render)),
-    document(answer, text) {
-      if (isJson) print(plainJson(answer, 2))
+
+    /**
+     * Prints one answer of the server: as JSON, or as `render` makes it, without control characters. A terminal gets lines that fit, and
+     * times as people read them. `indent` 0: its JSON is one line.
+     */
+    answer<T>(answer: T, render: (answer: T) => string, indent = 2): void {
+      const text = () => fitted(render(plainAnswer(answer, textOf)), columns)
+      stdout.write(`${isJson ? plainJson(answer, indent) : text()}\n`)
+    },
+
+    /** Prints text of several lines, unchanged if there is no terminal. With `--json`, prints the answer. */
+    document(answer: unknown, text: string): void {
+      if (isJson) stdout.write(`${plainJson(answer, 2)}\n`)
       else stdout.write(isTTY ? `${plainLines(text)}\n` : text.replace(/\n?$/, '\n'))
     },
-    note(text) {
+
+    /** Says something beside the answer, on stderr. */
+    note(text: string): void {
       const told = plainLines(text)
       const shown = stderr.isTTY ? withTimes(told, run.serverTime) : told
       stderr.write(`${fitted(shown, widthOf(stderr))}\n`)
     },
-    paint: (colour, text) =>
+
+    paint: (colour: Colour, text: string) =>
       isColoured ? styleText(colour, text, { validateStream: false }) : text,
   }
 }
@@ -130,3 +122,38 @@ function ageOf(ms: number): string {
   const long = `${Math.floor(length / unitMs)} ${unit}`
   return ms < 0 ? `in ${long}` : `${long} ago`
 }
+
+/** Signals that end a program. */
+export const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+export type Ending = (typeof endings)[number]
+
+export type Screen = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
+
+/** What a run uses of its process; `process` is one. */
+export interface Io {
+  stdin: NodeJS.ReadableStream & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown }
+  stdout: Screen
+  stderr: Screen
+  env: { [name: string]: string | undefined }
+  once(signal: Ending, listener: (signal: Ending) => void): unknown
+  off(signal: Ending, listener: (signal: Ending) => void): unknown
+}
+
+/** One run of the program. */
+export interface Run {
+  io: Io
+  exitCode: ExitCode
+  isStdinRead: boolean
+  /** The server's time in its last answer. */
+  serverTime?: Date
+}
+
+export const USUAL_COLUMNS = 80
+
+/** The width in columns; `undefined`: there is no terminal. */
+export function widthOf({ isTTY, columns }: Screen): number | undefined {
+  return isTTY ? columns || USUAL_COLUMNS : undefined
+}
+
+export const exitCodes = { done: 0, refused: 1, usage: 2, unreachable: 3, notAllowed: 4 } as const
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]

@@ -1,20 +1,39 @@
 import { Command } from 'commander'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { addCommand, addExamples, wholeNumber } from './command.ts'
+import { addCommand, addExamples, wholeNumber, type CommandRow } from './command.ts'
 import { addCompletion } from './commands/completion.ts'
-import { commands } from './commands/index.ts'
 import { tellFailure, usageError } from './failure.ts'
 import { utf8Text } from './input.ts'
-import {
-  exitCodes,
-  exitCodesHelp,
-  type ExitCode,
-  USUAL_COLUMNS,
-  widthOf,
-  type Io,
-  type Run,
-} from './io.ts'
+import { USUAL_COLUMNS, exitCodes, widthOf, type ExitCode, type Io, type Run } from './output.ts'
+import { auditCommands } from './commands/audit.ts'
+import { doctorCommand } from './commands/doctor.ts'
+import { keysCommands } from './commands/keys.ts'
+import { linkCommands } from './commands/link.ts'
+import { mailCommands } from './commands/mail.ts'
+import { outboxCommands } from './commands/outbox.ts'
+import { settingsCommands } from './commands/settings.ts'
+import { userCommands } from './commands/user.ts'
+
+const EXIT_CODES = `
+Exit codes:
+  0  done
+  1  refused or invalid, a check failed, a mail was not sent, or work is left
+  2  wrong usage
+  3  no admin API could be reached
+  4  not allowed: wrong token, or too many requests`
+
+/** In the order of the help. */
+const COMMANDS: CommandRow[] = [
+  settingsCommands,
+  mailCommands,
+  doctorCommand,
+  userCommands,
+  linkCommands,
+  auditCommands,
+  outboxCommands,
+  keysCommands,
+].flat()
 
 /** Runs one command, prints what happens, and answers the exit code. */
 export async function run(args: string[], io: Io): Promise<ExitCode> {
@@ -59,13 +78,13 @@ function createProgram(run: Run): Command {
     })
     .exitOverride()
     .helpCommand(false)
-    .addHelpText('after', exitCodesHelp)
+    .addHelpText('after', EXIT_CODES)
     .addHelpText('afterAll', ({ command }) =>
       command === program ? '' : '\nGeneral options, and all commands: account-flows --help',
     )
     .version(version())
   addExamples(program, ['settings list', 'doctor --to me@example.com', 'user status alice'])
-  for (const row of commands) addCommand(program, row, run)
+  for (const row of COMMANDS) addCommand(program, row, run)
   addCompletion(program, run)
   return program
 }

@@ -1,11 +1,7 @@
 const MIN_LAST_COLUMN = 20
 const GAP = '  '
 
-/**
- * Columns that fit, or else one line for each cell, of any length. Only the last column is wrapped, between words; nothing is cut.
- *
- * @param columns - width of the terminal; `undefined`: there is no terminal, and nothing is wrapped.
- */
+/** Columns that fit, or else one line for each cell. Only the last column is wrapped, between words, and only at a terminal. */
 export function table(head: string[], rows: string[][], columns: number | undefined): string {
   const widths = head.map((title, index) =>
     Math.max(...[title, ...rows.map((row) => row[index] ?? '')].map(widthOf)),
@@ -25,7 +21,7 @@ export function table(head: string[], rows: string[][], columns: number | undefi
 
 function records(head: string[], rows: string[][]): string {
   const record = (row: string[]) =>
-    row.flatMap((cell, index) => (cell === '' ? [] : `${head[index]}: ${cell}`)).join('\n')
+    linesOf(...row.map((cell, index) => cell !== '' && `${head[index]}: ${cell}`))
   return rows.map(record).join('\n\n')
 }
 
@@ -102,9 +98,7 @@ function piecesOf(word: string, room: number): string[] {
   return pieces
 }
 
-function padded(cell: string, width: number): string {
-  return cell + ' '.repeat(width - widthOf(cell))
-}
+const padded = (cell: string, width: number) => cell + ' '.repeat(width - widthOf(cell))
 
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u

@@ -1,8 +1,17 @@
 /** How mails, events and checks read for people. */
-import type { AuditEvent, Check, MailJob, MailOutcome, MailRecord } from '../src/admin/client.ts'
+import type {
+  AccountQuery,
+  AuditEvent,
+  Check,
+  Link,
+  MailJob,
+  MailOutcome,
+  MailRecord,
+  UserStatus,
+} from '../src/admin/client.ts'
 import type { MailFailure, NoMail } from '../src/contract/audit.ts'
-import type { Colour, Output } from './output.ts'
-import { factLines, linesOf, table } from './table.ts'
+import { plain, type Colour, type Output } from './output.ts'
+import { factLines, labelOf, linesOf, table, type Fact } from './table.ts'
 
 /** Why a request led to no mail, and what to do. */
 const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
@@ -72,7 +81,6 @@ export function outcomeText({ mail_id: id, state, reason, ...outcome }: MailOutc
   )
 }
 
-/** What became of a mail, and what is known of it. */
 export function recordText({ mail, history, ...outcome }: MailRecord): string {
   const facts = factLines([
     ['account', mail && (accountText(mail) || undefined)],
@@ -87,7 +95,6 @@ export function recordText({ mail, history, ...outcome }: MailRecord): string {
   return linesOf(outcomeText(outcome), ...facts, events)
 }
 
-/** One event in one line. */
 export function eventText({ at, type, ...event }: AuditEvent): string {
   const { account_id, username, client_id, address, reason, user_agent, details = {} } = event
   // The prefix keeps a detail from passing for a field of the event.
@@ -136,4 +143,89 @@ export function checkText({ step, status, message, reply, advice }: Check, outpu
 export function statusText(status: Check['status'], output: Output): string {
   const [word, colour] = statusWords[status]
   return output.paint(colour, word.padEnd(STATUS_WIDTH))
+}
+
+/** One screen: what is wrong, what to do, and the account. With `isAll` its whole history. */
+export function userText(
+  user: UserStatus,
+  query: AccountQuery,
+  isAll: boolean,
+  output: Output,
+): string {
+  const { id, summary, advice, hints, links, mails, events } = user
+  const name = accountArgument(query, user)
+  const steps = withCommandLines(advice).replaceAll(`--id ${id}`, () => name)
+  const [subject] = summary.split(':')
+  const others = hints.filter((hint) => hint.split(':')[0] !== subject)
+  return [
+    `${output.paint('bold', summary)} ${steps}`,
+    factLines([...accountFacts(user), ...(isAll ? [] : newestFacts(user))]).join('\n'),
+    ...(others.length === 0 ? [] : [['Hints', ...others.map((hint) => `- ${hint}`)].join('\n')]),
+    ...(isAll
+      ? [
+          section('Links', links, () => linkTable(links, output.columns)),
+          section('Mails', mails, () => mailTable(mails, output.columns)),
+          section('Events', events, () => events.map(eventText).join('\n')),
+        ]
+      : [`All links, mails and events:\n  account-flows user status --all ${name}`]),
+  ].join('\n\n')
+
+  function section(title: string, rows: unknown[], text: () => string): string {
+    return `${output.paint('bold', title)}\n${rows.length === 0 ? 'none' : text()}`
+  }
+}
+
+function accountFacts(user: UserStatus): Fact[] {
+  return [
+    ['id', user.id],
+    ['username', user.username],
+    ['e-mail', user.email ?? 'none'],
+    ['verified', yesOrNo(user.email_verified)],
+    ['disabled', yesOrNo(user.disabled)],
+    ['password', yesOrNo(user.has_password)],
+    ['grants, codes and tokens ended', user.oauth_sessions_ended_at ?? 'never'],
+    ['sessions ended', user.idp_sessions_ended_at ?? 'never'],
+    ['clients of the last end', clientText(user.clients)],
+  ]
+}
+
+function newestFacts({ links: [link], mails: [mail], events: [event] }: UserStatus): Fact[] {
+  return [
+    ['newest link', link && `${link.kind}, ${link.state}, ${link.created_at}`],
+    ['newest mail', mail && `${mail.kind}, ${mail.state}, ${mail.requested_at ?? 'time unknown'}`],
+    ['newest event', event && `${event.type}, ${event.at}`],
+  ]
+}
+
+function clientText(clients: UserStatus['clients']): string | undefined {
+  if (!clients) return undefined
+  const { notified, waiting, failed, not_notified: others } = clients
+  return `${notified} told, ${waiting} waiting, ${failed} failed, ${others} cannot be told`
+}
+
+const TIMES = ['created_at', 'expires_at', 'used_at'] as const
+const LINK_FIELDS = ['kind', 'state', ...TIMES, 'client_id', 'mail_id'] as const
+
+function linkTable(links: Link[], columns: number | undefined): string {
+  const rows = links.map((link) => LINK_FIELDS.map((field) => link[field] ?? ''))
+  return table(LINK_FIELDS.map(labelOf), rows, columns)
+}
+
+const yesOrNo = (is: boolean) => (is ? 'yes' : 'no')
+
+/** The same text, with each command behind a colon on a line of its own. */
+export function withCommandLines(text: string): string {
+  return text.replace(/: (account-flows .+?)(?:\. (?=[A-Z])|\.?$)/g, ':\n  $1\n').trimEnd()
+}
+
+/** How to name an account on a command line: as the user typed it, if that names it for every command. An unverified address does not. */
+function accountArgument({ user: typed }: AccountQuery, user: UserStatus): string {
+  const isItsName = user.email_verified || typed === user.username || typed === user.id
+  if (typed === undefined || !isItsName || plain(typed) !== typed) return `--id ${quoted(user.id)}`
+  return typed.startsWith('-') ? `-- ${quoted(typed)}` : quoted(typed)
+}
+
+/** Quotes a text for a shell. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

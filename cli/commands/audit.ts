@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AdminApiError, type AuditEvent, type Operations } from '../../src/admin/client.ts'
 import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../src/contract/audit.ts'
-import { option, row, timeSince, wholeNumber } from '../command.ts'
-import type { Connection } from '../connection.ts'
+import { option, row, timeSince, wholeNumber, type Connection } from '../command.ts'
 import { eventText } from '../words.ts'
 import { exitCodeOf } from '../failure.ts'
-import { exitCodes } from '../io.ts'
+import { exitCodes } from '../output.ts'
 
 const MAX_EVENTS = 1_000
 
@@ -63,12 +62,7 @@ const INTERVAL_MS = 1_000
 /** An event may become visible after one that was recorded later, by another process. */
 const OVERLAP_MS = 10_000
 
-/**
- * Shows each new event once, until Ctrl-C, which also ends the request under way.
- *
- * @param known - the newest events so far, newest first.
- * @param shown - those of them to show, newest last.
- */
+/** Shows each new event once, until Ctrl-C, which also ends the request under way. `known` is newest first, `shown` is newest last. */
 async function followAudit(
   { admin, run, output }: Connection,
   filter: AuditFilter,
@@ -80,7 +74,7 @@ async function followAudit(
   const interrupt = () => interruption.abort()
   // Before anything is shown, because the user may press Ctrl-C at once.
   run.io.once('SIGINT', interrupt)
-  for (const event of shown) output.entry(event, eventText)
+  for (const event of shown) output.answer(event, eventText, 0)
   const oldest = known.at(-1)?.recorded_at ?? ''
   let seen = known
   let isAway = false
@@ -98,7 +92,7 @@ async function followAudit(
       const fresh = answer.events.filter(({ id, recorded_at: at }) => !ids.has(id) && at >= oldest)
       if (fresh.length === MAX_EVENTS)
         output.note(`Too many events: of this second, only the last ${MAX_EVENTS} are shown.`)
-      for (const event of fresh.toReversed()) output.entry(event, eventText)
+      for (const event of fresh.toReversed()) output.answer(event, eventText, 0)
       seen = answer.events
     }
   } catch (error) {

@@ -1,8 +1,7 @@
 import { Argument, type Command } from 'commander'
 import { allSettings } from '../../src/settings/table.ts'
 import { addExamples } from '../command.ts'
-import type { Run } from '../io.ts'
-import { outputOf } from '../output.ts'
+import { outputOf, type Run } from '../output.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof shells)[number]
@@ -37,7 +36,7 @@ const assigned = enumerated.flatMap(({ name, values = [] }) =>
   values.map((one) => `${name}=${one}`),
 )
 
-/** A script that completes commands, options, names of settings and their values. It is made from the existing commands. */
+/** It completes commands, options, names of settings and their values. */
 function scriptOf(program: Command, shell: Shell): string {
   const spots = spotsOf(program)
   const values = enumerated.map(({ name, values = [] }): Behind => [`settings set ${name}`, values])
@@ -66,12 +65,10 @@ type Behind = [word: string, words: readonly string[]]
 function behindFlags({ options, commands }: Command): Behind[] {
   const own = options
     .filter(({ required }) => required)
-    .map(({ long, flags, argChoices = flags.includes('<key>') ? names : [] }): Behind => [
-      long ?? '',
-      argChoices,
-    ])
-  const all = new Map([...own, ...commands.flatMap(behindFlags)])
-  return [...all]
+    .map(({ long, flags, argChoices }): Behind => {
+      return [long ?? '', argChoices ?? (flags.includes('<key>') ? names : [])]
+    })
+  return [...new Map([...own, ...commands.flatMap(behindFlags)])]
 }
 
 function bashScript([program, ...spots]: Spot[], behind: Behind[]): string {

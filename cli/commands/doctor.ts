@@ -2,23 +2,19 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { AdminApiError, type Check } from '../../src/admin/client.ts'
 import { reachCodeOf } from '../../src/errors.ts'
-import { option, row } from '../command.ts'
-import type { Connection } from '../connection.ts'
+import { option, row, type Connection } from '../command.ts'
 import { exitCodeOf, messageOf } from '../failure.ts'
-import { exitCodes, type ExitCode } from '../io.ts'
-import type { Output } from '../output.ts'
+import { exitCodes, type ExitCode, type Output } from '../output.ts'
 import { linesOf } from '../table.ts'
 import { checkText, statusText } from '../words.ts'
 
-export const doctorCommands = [
-  row({
-    name: 'doctor',
-    help: 'Check the connection to the server. Then the server checks keys, database, clock, base URL and mail server.',
-    options: [option('--to <address>', 'also ask the mail server if it accepts this address')],
-    examples: ['doctor', 'doctor --to me@example.com'],
-    run: examine,
-  }),
-]
+export const doctorCommand = row({
+  name: 'doctor',
+  help: 'Check the connection to the server. Then the server checks keys, database, clock, base URL and mail server.',
+  options: [option('--to <address>', 'also ask the mail server if it accepts this address')],
+  examples: ['doctor', 'doctor --to me@example.com'],
+  run: examine,
+})
 
 /** The exit code by the failed check. If the settings cannot be read, the checks of the server say why. */
 const EXIT_CODES: { [step: string]: ExitCode } = {

@@ -1,13 +1,11 @@
 import { Argument } from 'commander'
 import type { LinkExplanation } from '../../src/admin/client.ts'
-import { row } from '../command.ts'
-import type { Connection } from '../connection.ts'
-import { eventText } from '../words.ts'
+import { row, type Connection } from '../command.ts'
+import { eventText, withCommandLines } from '../words.ts'
 import { usageError } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { canAsk, readStdin } from '../input.ts'
 import { factLines, factsOf, linesOf } from '../table.ts'
-import { withCommandLines } from '../user-words.ts'
 
 interface Given {
   link?: string

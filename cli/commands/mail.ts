@@ -5,10 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mailTemplates, type MailTemplate } from '../../src/contract/mail-kinds.ts'
-import { collect, option, row } from '../command.ts'
+import { collect, option, row, type Connection } from '../command.ts'
 import { checkText } from '../words.ts'
-import type { Connection } from '../connection.ts'
-import { exitCodes, type Io } from '../io.ts'
+import { exitCodes, type Io } from '../output.ts'
 import { givenSettings, readNames, type ValueSources } from '../given-settings.ts'
 
 interface TestOptions extends Pick<ValueSources, 'fromFile' | 'fromEnv'> {
@@ -63,10 +62,8 @@ export const mailCommands = [
 ]
 
 /** Names of the settings to try. `undefined`: there are none. */
-function triedSettings({ set = [], fromFile, fromEnv }: TestOptions, io: Io) {
-  const isTrial = set.length > 0 || fromFile !== undefined || fromEnv !== undefined
-  return isTrial ? readNames(io, set, { fromFile, fromEnv }) : undefined
-}
+const triedSettings = ({ set = [], fromFile, fromEnv }: TestOptions, io: Io) =>
+  set.length > 0 || fromFile || fromEnv ? readNames(io, set, { fromFile, fromEnv }) : undefined
 
 async function testMail(given: TestOptions, { admin, run }: Connection) {
   const tried = triedSettings(given, run.io)

@@ -1,7 +1,6 @@
 import { Argument } from 'commander'
 import type { MailChoice, MailJob, MailsChanged, Outbox } from '../../src/admin/client.ts'
-import { option, row, timeSince, wholeNumber } from '../command.ts'
-import type { Connection } from '../connection.ts'
+import { option, row, timeSince, wholeNumber, type Connection } from '../command.ts'
 import { usageError } from '../failure.ts'
 import { mailTable, recordText } from '../words.ts'
 import { withProgress } from '../output.ts'

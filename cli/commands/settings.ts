@@ -2,8 +2,7 @@ import { Argument } from 'commander'
 import type { SettingsOptions } from '../../src/admin/client.ts'
 import { unmetBy, parseAll } from '../../src/settings/rules.ts'
 import { allSettings, settingNamed } from '../../src/settings/table.ts'
-import { collect, option, row } from '../command.ts'
-import { confirm, type Connection } from '../connection.ts'
+import { collect, confirm, option, row, type Connection } from '../command.ts'
 import {
   givenSettings,
   readNames,
@@ -15,12 +14,12 @@ import { canAsk } from '../input.ts'
 import {
   changeSettings,
   changeText,
+  historyCommands,
   tellWarnings,
   valuesOf,
   type ChangeOptions,
-} from '../setting-changes.ts'
+} from './setting-changes.ts'
 import { fitted, table } from '../table.ts'
-import { historyCommands } from './settings-history.ts'
 
 const CHANGE_OPTIONS = [
   option('--dry-run', 'check everything, and change nothing'),
@@ -41,7 +40,7 @@ export const settingsCommands = [
     run: readSettings,
     text: (answer, { columns }) =>
       typeof answer === 'object' && answer !== null
-        ? table(['setting', 'value'], valuesOf(answer), columns)
+        ? table(['setting', 'value'], [...valuesOf(answer)], columns)
         : (answer ?? ''),
   }),
   row({
@@ -116,7 +115,7 @@ export const settingsCommands = [
 async function readSettings({ key }: { key?: string }, { admin, output }: Connection) {
   const { answer } = await admin.getSettings()
   if (key === undefined) tellWarnings(answer, output)
-  else if (settingNamed(key)) return new Map(valuesOf(answer)).get(key) ?? null
+  else if (settingNamed(key)) return valuesOf(answer).get(key) ?? null
   else throw unknownSetting('There is no setting with this name.', key)
   return answer
 }
@@ -124,7 +123,7 @@ async function readSettings({ key }: { key?: string }, { admin, output }: Connec
 async function listSettings(_: unknown, { admin, output }: Connection) {
   const { answer } = await admin.getSettings()
   tellWarnings(answer, output)
-  const values = new Map(valuesOf(answer))
+  const values = valuesOf(answer)
   return allSettings.map(({ name, default: byDefault = null, ...setting }) => {
     const { type, bounds, expected, meaning, secret } = setting
     const value = values.get(name) || null

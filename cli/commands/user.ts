@@ -10,14 +10,11 @@ import {
   type MailOutcome,
   type UserStatus,
 } from '../../src/admin/client.ts'
-import { option, row, wholeNumber } from '../command.ts'
-import type { Connection } from '../connection.ts'
+import { option, row, wholeNumber, type Connection } from '../command.ts'
 import { exitCodeOf, usageError } from '../failure.ts'
-import { exitCodes } from '../io.ts'
-import { withProgress } from '../output.ts'
+import { exitCodes, withProgress } from '../output.ts'
 import { labelOf, linesOf } from '../table.ts'
-import { statusText } from '../user-words.ts'
-import { outcomeText } from '../words.ts'
+import { outcomeText, userText } from '../words.ts'
 
 const ID = option('--id <id>', 'account id, instead of <user>')
 const WAIT = option('--wait <seconds>', '0: do not wait', wholeNumber(0, 3_600)).default(30)
@@ -101,7 +98,7 @@ async function showStatus(
   { admin, output }: Connection,
 ): Promise<void> {
   const tell = (query: AccountQuery, status: UserStatus, end = '') =>
-    output.answer(status, (status) => statusText(status, query, all, output) + end)
+    output.answer(status, (status) => userText(status, query, all, output) + end)
   try {
     tell(account, await admin.userStatus(account))
   } catch (error) {
@@ -156,9 +153,7 @@ async function sendAndWait(
   if (outcome.state !== 'sent') run.exitCode = exitCodes.refused
 }
 
-function acceptedText({ mail_id }: Accepted): string {
-  return `The mail was asked for: ${mail_id}`
-}
+const acceptedText = ({ mail_id }: Accepted) => `The mail was asked for: ${mail_id}`
 
 /** Waits for the final outcome of a mail. At `end`, it answers the outcome so far. A server that is away meanwhile may come back. */
 function awaitMail({ admin, run }: Connection, mailId: string, end: number): Promise<MailOutcome> {

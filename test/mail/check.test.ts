@@ -5,7 +5,7 @@ import { SMTPServer } from 'smtp-server'
 import type { CheckedStep, MailCheckOptions, MailStep } from '../../src/mail/sending.ts'
 import { settingsTable } from '../../src/settings/table.ts'
 import { createMailCheck } from '../../src/mail/smtp/check.ts'
-import { type SmtpSettings, tlsPolicy } from '../../src/mail/smtp/settings.ts'
+import { tlsPolicy } from '../../src/mail/smtp/connection.ts'
 import { type Certificate, newCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/serve.ts'
@@ -39,6 +39,7 @@ import {
   sendThrough,
   settingsFor,
   signed,
+  type SmtpSettings,
   statuses,
   stepOf,
   STEPS,
@@ -386,7 +387,7 @@ describe('The setting smtp_tls', () => {
 
   it('decides by the port where it is auto, and demands less of a loopback host only then', () => {
     const policy = (tls: Tls, port: number, host: string) => {
-      const found = tlsPolicy({ host, port, tls, from: 'a@b.example' })
+      const found = tlsPolicy({ smtpHost: host, smtpPort: port, smtpTls: tls })
       return [found.secure, found.requireTLS, found.ignoreTLS, found.tls.rejectUnauthorized]
     }
     const implicit = [true, false, false, true]

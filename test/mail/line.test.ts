@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import { createLine, createConnectionGate, type Peer } from '../../src/mail/smtp/line.ts'
+import { createLine, type Peer } from '../../src/mail/smtp/line.ts'
 import { noSignal } from './smtp-suite.ts'
 
 describe('The line for connections', () => {
@@ -24,8 +24,7 @@ describe('The line for connections', () => {
     })
 
   it('ends every attempt at its deadline, whatever the garbage collector does, and gives back who waited as long', async () => {
-    const peer = { connections: createConnectionGate(), open: neverOpens, close() {} }
-    const line = createLine(fast, peer)
+    const line = createLine(fast, () => ({ open: neverOpens, close() {} }))
     const attempt = () =>
       line.withPlace(noSignal(), ({ open }) => open()).catch((reason: unknown) => reason)
     const garbage = setInterval(collectGarbage, 5)

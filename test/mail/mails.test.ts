@@ -6,7 +6,6 @@ import type { User } from '../../src/index.ts'
 import type { OutgoingMail } from '../../src/mail/sending.ts'
 import type { NewMailJob } from '../../src/store/index.ts'
 import { memoryMailbox } from '../../src/mail/smtp/transport.ts'
-import type { SmtpSettings } from '../../src/mail/smtp/settings.ts'
 import { adminOf } from '../support/admin.ts'
 import { ADMIN_TOKEN, suiteHarness } from '../support/harness.ts'
 import { answers, type Fault, type ReceivedMail } from '../support/mail-server.ts'
@@ -20,6 +19,7 @@ import {
   SENDER,
   sendThrough,
   suiteSmtp,
+  type SmtpSettings,
 } from './smtp-suite.ts'
 
 const MALFORMED = ['victim@example.com\r\nBcc: x@evil.example', 'a@x.io,b@x.io', '<a@b.io>', '']

@@ -21,7 +21,6 @@ import type { Settings } from '../../src/settings/table.ts'
 import type { RefreshTokens } from '../../src/mail/smtp/access-tokens.ts'
 import { createMailCheck } from '../../src/mail/smtp/check.ts'
 import { createMailSender } from '../../src/mail/smtp/sender.ts'
-import type { SmtpSettings } from '../../src/mail/smtp/settings.ts'
 import { newCertificate } from '../support/certificates.ts'
 import { startFaultySmtp, type FaultySmtp, type FaultySmtpOptions } from '../support/mail-server.ts'
 import { movableClock, resetTime } from '../support/time.ts'
@@ -44,9 +43,20 @@ export const MAIL: OutgoingMail = {
 
 /** Refresh tokens stay as they are in the settings. */
 export const NO_ROTATION: RefreshTokens = {
-  current: ({ refreshToken }) => refreshToken,
-  latest: async ({ refreshToken }) => refreshToken,
+  current: ({ smtpOauthRefreshToken }) => smtpOauthRefreshToken,
+  latest: async ({ smtpOauthRefreshToken }) => smtpOauthRefreshToken,
   keep: async () => {},
+}
+
+/** What a test says of a mail server, by short names. */
+export interface SmtpSettings {
+  host: string
+  port: number
+  tls: Settings['smtpTls']
+  from: string
+  fromName?: string | undefined
+  username?: string | undefined
+  password?: string | undefined
 }
 
 export const LOOPBACK = ['localhost', '127.0.0.1']

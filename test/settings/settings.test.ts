@@ -6,7 +6,7 @@ import { parseDuration } from '../../src/settings/kinds.ts'
 import { isLoopbackHost, isMailAddress, mailboxKey } from '../../src/settings/addresses.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { settingNamed } from '../../src/settings/table.ts'
-import { smtpSettings } from '../../src/mail/smtp/settings.ts'
+import { smtpSettings } from '../../src/mail/smtp/connection.ts'
 import { keptInMemory } from '../support/kept.ts'
 
 const [min, max] = ['validation_min_password_length', 'validation_max_password_length'] as const

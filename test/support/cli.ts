@@ -9,7 +9,7 @@ import { request as forward, type IncomingMessage, type ServerResponse } from 'n
 import { join } from 'node:path'
 import { PassThrough, Writable } from 'node:stream'
 import { expect } from 'chai'
-import type { Ending } from '../../cli/io.ts'
+import type { Ending } from '../../cli/output.ts'
 import { run } from '../../cli/program.ts'
 import { settingsOf } from './admin.ts'
 import { compiledCheckout } from './compiled-checkout.ts'

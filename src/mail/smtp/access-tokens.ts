@@ -1,16 +1,14 @@
-/**
- * Access tokens for the mail server. They stay in memory, and come from the token endpoint. The refresh tokens for it are among the
- * settings.
- */
+/** Access tokens for the mail server, from their token endpoint. They stay in memory; the refresh tokens are among the settings. */
 import { timeout, type Clock } from '../../clock.ts'
 import type { Log } from '../../contract/index.ts'
 import { jsonOf, reachCodeOf, textOf } from '../../errors.ts'
 import type { SettingsKeeper } from '../../settings/settings.ts'
-import type { OAuthSettings } from './settings.ts'
+import type { Settings } from '../../settings/table.ts'
+import { defined } from '../../store/kind.ts'
+import { isNoToken, noToken } from './answers.ts'
 
 /** A token is renewed this long before its end, or after half of its life if that is short. */
 const RENEW_BEFORE_MS = 60_000
-/** The life of a token if the endpoint does not say it. */
 const UNKNOWN_LIFE_MS = 300_000
 const REQUEST_MS = 10_000
 const MAX_ANSWER_BYTES = 65_536
@@ -18,103 +16,80 @@ const MAX_ANSWER_BYTES = 65_536
 const TOKEN = /^[ -~]{1,16384}$/
 const ERROR_CODE = /^\w{1,64}$/
 
-/** Where refresh tokens are kept. Some endpoints give a new one with each access token. */
-export interface RefreshTokens {
-  /** The newest one for this endpoint and client. `undefined`: there is none. */
-  current(oauth: OAuthSettings): string | undefined
-  /** As `current`, after a look at what another process has stored. */
-  latest(oauth: OAuthSettings): Promise<string | undefined>
-  /** Stores `next` in the place of `used`, if `used` is still in force. If storing fails, the next call tries again. It never throws. */
-  keep(used: string, next: string): Promise<void>
-}
-
 export type AccessTokens = ReturnType<typeof createAccessTokens>
 
-/** Holds the newest token in memory only. One request runs at a time. */
-export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens) {
-  let held: { key: string; token: string; renewAt: number } | undefined
-  let asked: { key: string; token: Promise<string> } | undefined
+/** The tokens for one mailbox at one mail server: no other server gets them. One request runs at a time. */
+export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens, settings: Settings) {
+  let held: { token: string; renewAt: number } | undefined
+  let asked: Promise<string> | undefined
   const now = () => clock.now().getTime()
 
-  async function request(oauth: OAuthSettings, used: string | undefined): Promise<IssuedToken> {
+  async function request(used: string | undefined) {
     const { signal, cancel } = timeout(clock, REQUEST_MS)
-    const issued = await requestToken(oauth, used, signal).finally(cancel)
+    const issued = await requestToken(settings, used, signal).finally(cancel)
     // Not every answer contains a new refresh token.
     if (used !== undefined) await refreshTokens.keep(used, issued.refreshToken ?? used)
     return issued
   }
 
-  async function renewed(oauth: OAuthSettings, key: string): Promise<string> {
-    const used = refreshTokens.current(oauth)
-    const issued = await request(oauth, used).catch(async (error: unknown) => {
+  async function renewed(): Promise<string> {
+    const used = refreshTokens.current(settings)
+    const { token, lifeMs } = await request(used).catch(async (error: unknown) => {
       // Another process may have used the refresh token up a moment ago.
-      const isUsedUp = error instanceof TokenError && error.why.endsWith('invalid_grant')
-      const latest = used !== undefined && isUsedUp ? await refreshTokens.latest(oauth) : undefined
+      const isUsedUp = isNoToken(error) && error.fault?.code.endsWith('invalid_grant')
+      const latest =
+        used !== undefined && isUsedUp ? await refreshTokens.latest(settings) : undefined
       if (latest === undefined || latest === used) throw error
-      return request(oauth, latest)
+      return request(latest)
     })
-    const { token, lifeMs = UNKNOWN_LIFE_MS } = issued
-    held = { key, token, renewAt: now() + Math.max(lifeMs - RENEW_BEFORE_MS, lifeMs / 2) }
+    held = { token, renewAt: now() + Math.max(lifeMs - RENEW_BEFORE_MS, lifeMs / 2) }
     return token
   }
 
   return {
-    /**
-     * Returns a token for the mail server: the held one, or a new one. Throws a `TokenError`. A request takes at most 10 seconds.
-     *
-     * @param rejected - a token that the mail server refused.
-     */
-    async get(oauth: OAuthSettings, rejected?: string) {
-      const key = tokenKey(oauth)
-      if (held?.key === key && held.token !== rejected && now() < held.renewAt) {
-        return { token: held.token, isHeld: true }
-      }
-      if (asked?.key !== key) {
-        const token = renewed(oauth, key).finally(() => {
-          if (asked?.token === token) asked = undefined
-        })
-        asked = { key, token }
-      }
-      return { token: await asked.token, isHeld: false }
+    /** The held token, or a new one: also if the mail server rejected the held one. Throws `ERR_MAIL_FAILED`. */
+    async get(rejected?: string): Promise<string> {
+      if (held && held.token !== rejected && now() < held.renewAt) return held.token
+      asked ??= renewed().finally(() => (asked = undefined))
+      return asked
     },
 
     held: () => held?.token,
   }
 }
 
-/**
- * The key leaves out the refresh token: a new one needs no new access token. Otherwise each of many processes would make all others renew
- * theirs.
- */
-export function tokenKey(oauth: OAuthSettings): string {
-  return JSON.stringify({ ...oauth, refreshToken: undefined })
-}
+export type RefreshTokens = ReturnType<typeof createRefreshTokens>
 
-/** Keeps the newest refresh token among the settings, sealed, for all processes. */
+/** Some endpoints give a new refresh token with each access token. It is kept among the settings, sealed, for all processes. */
 export function createRefreshTokens(
   { current, refresh, change }: Pick<SettingsKeeper, 'current' | 'refresh' | 'change'>,
   log: Log,
-): RefreshTokens {
+) {
   let unstored: { next: string; placeOf: string } | undefined
 
-  function newest({ endpoint, clientId, refreshToken }: OAuthSettings): string | undefined {
-    const { smtpOauthTokenEndpoint, smtpOauthClientId, smtpOauthRefreshToken } = current()
-    const isSame = smtpOauthTokenEndpoint === endpoint && smtpOauthClientId === clientId
-    const stored = isSame ? smtpOauthRefreshToken : refreshToken
+  function newest(used: Settings): string | undefined {
+    const now = current()
+    const isSame =
+      now.smtpOauthTokenEndpoint === used.smtpOauthTokenEndpoint &&
+      now.smtpOauthClientId === used.smtpOauthClientId
+    const stored = (isSame ? now : used).smtpOauthRefreshToken
     return unstored && unstored.placeOf === stored ? unstored.next : stored
   }
 
   return {
+    /** The newest one for this endpoint and client. `undefined`: there is none. */
     current: newest,
 
-    async latest(oauth) {
+    /** As `current`, after a look at what another process has stored. */
+    async latest(settings: Settings): Promise<string | undefined> {
       // The provider has refused it, or never issued it.
       unstored = undefined
       await refresh()
-      return newest(oauth)
+      return newest(settings)
     },
 
-    async keep(used, next) {
+    /** Stores `next` in the place of `used`, if `used` is still in force. If that fails, the next call tries again. It never throws. */
+    async keep(used: string, next: string): Promise<void> {
       const placeOf = unstored?.next === used ? unstored.placeOf : used
       const isPlaceLeft = () => current().smtpOauthRefreshToken === placeOf
       if (next === placeOf || !isPlaceLeft()) return
@@ -130,76 +105,52 @@ export function createRefreshTokens(
   }
 }
 
-interface IssuedToken {
-  token: string
-  /** `undefined`: the endpoint did not say. */
-  lifeMs: number | undefined
-  /** Replaces the refresh token that was used. `undefined`: the used one stays. */
-  refreshToken: string | undefined
-}
-
-/** No access token came. `why` is short; of the endpoint's words it contains only the error code. */
-export class TokenError extends Error {
-  readonly why: string
-
-  constructor(why: string) {
-    super(`No access token came (${why})`)
-    this.name = 'TokenError'
-    this.why = why
-  }
-}
-
-/** Asks the token endpoint with a refresh token, or as the client itself. Throws a `TokenError`. */
+/** Asks the token endpoint with a refresh token, or as the client itself. */
 async function requestToken(
-  { endpoint, clientId, clientSecret, scope }: OAuthSettings,
+  settings: Settings,
   refreshToken: string | undefined,
   signal: AbortSignal,
-): Promise<IssuedToken> {
+) {
+  const { smtpOauthTokenEndpoint: endpoint = '', smtpOauthClientId: clientId = '' } = settings
+  const { smtpOauthClientSecret: clientSecret, smtpOauthScope: scope } = settings
   const form = {
     grant_type: refreshToken === undefined ? 'client_credentials' : 'refresh_token',
     client_id: clientId,
-    ...(clientSecret !== undefined && { client_secret: clientSecret }),
-    ...(refreshToken !== undefined && { refresh_token: refreshToken }),
-    ...(scope !== undefined && { scope }),
+    ...defined({ client_secret: clientSecret, refresh_token: refreshToken, scope }),
   }
-  let answer: { status: number; text: string }
-  try {
-    const response = await fetch(endpoint, {
-      method: 'POST',
-      body: new URLSearchParams(form),
-      headers: { Accept: 'application/json' },
-      // The secrets are for this address only.
-      redirect: 'manual',
-      signal,
+  const body = new URLSearchParams(form)
+  const headers = { Accept: 'application/json' }
+  // The secrets are for this address only.
+  const request = { method: 'POST', body, headers, redirect: 'manual', signal } as const
+  const { status, text } = await fetch(endpoint, request)
+    .then(async (answer) => ({
+      status: answer.status,
+      text: await textOf(answer, MAX_ANSWER_BYTES),
+    }))
+    .catch((error: unknown) => {
+      throw noToken(signal.aborted ? 'out of time' : reachCodeOf(error))
     })
-    answer = { status: response.status, text: (await textOf(response, MAX_ANSWER_BYTES)) ?? '' }
-  } catch (error) {
-    throw new TokenError(signal.aborted ? 'out of time' : reachCodeOf(error))
-  }
-  return issuedBy(answer, [clientSecret, refreshToken])
+  return issuedBy(status, jsonOf(text ?? ''), [clientSecret, refreshToken])
 }
 
-function issuedBy(
-  { status, text }: { status: number; text: string },
-  sent: (string | undefined)[],
-) {
-  const json = jsonOf(text)
+function issuedBy(status: number, json: unknown, sent: (string | undefined)[]) {
   const said: Record<string, unknown> = Object(json)
   const { access_token: token, token_type: type = 'Bearer', expires_in: seconds } = said
   const { refresh_token: refreshToken, error } = said
   if (typeof error === 'string' && ERROR_CODE.test(error) && !repeats(error, sent)) {
-    throw new TokenError(`${status} ${error}`)
+    throw noToken(`${status} ${error}`)
   }
-  if (status !== 200) throw new TokenError(String(status))
-  if (typeof json !== 'object' || json === null) throw new TokenError('not JSON')
-  if (!isToken(token)) throw new TokenError('no token in it')
+  if (status !== 200) throw noToken(String(status))
+  if (said !== json) throw noToken('not JSON')
+  if (!isToken(token)) throw noToken('no token in it')
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
-    throw new TokenError('another kind of token')
+    throw noToken('another kind of token')
   }
-  const life = Number(seconds)
+  const lifeMs = Number(seconds) * 1_000
   return {
     token,
-    lifeMs: seconds !== undefined && life > 0 && life < Infinity ? life * 1000 : undefined,
+    lifeMs: lifeMs > 0 && lifeMs < Infinity ? lifeMs : UNKNOWN_LIFE_MS,
+    // `undefined`: the used one stays.
     refreshToken: isToken(refreshToken) ? refreshToken : undefined,
   }
 }

@@ -3,18 +3,20 @@ import { createRequire } from 'node:module'
 import { AccountFlowsError } from '../../errors.ts'
 import type { OutgoingMail } from '../sending.ts'
 import { isMailAddress } from '../../settings/addresses.ts'
-import type { SmtpSettings } from './settings.ts'
 import type MimeNode from 'nodemailer/lib/mime-node'
 import type * as qp from 'nodemailer/lib/qp'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 
 /**
- * A mail in its wire format, from one plain address, with or without a name, to one other. It reveals nothing about this machine. This
- * function joins the two parts itself, because the streams of the library take five times as long.
+ * A mail in its wire format, from one plain address to one other. It reveals nothing about this machine. The two parts are joined here,
+ * because the streams of the library take five times as long.
  */
 export function composeMail(
   { to, subject, text, html, kind }: OutgoingMail,
-  { from, fromName = '' }: Pick<SmtpSettings, 'from' | 'fromName'>,
+  {
+    smtpFrom: from,
+    smtpFromName: fromName = '',
+  }: { smtpFrom: string; smtpFromName?: string | undefined },
   messageId = newMessageId(from),
 ): Buffer {
   mustBeAddress(to)
@@ -39,7 +41,6 @@ export function mustBeAddress(to: string): void {
   throw new AccountFlowsError('ERR_MAIL_ADDRESS', 'The recipient is not one plain address')
 }
 
-/** The headers that describe a mail to machines. */
 export function headersOf(kind: OutgoingMail['kind']): Record<string, string> {
   return {
     'Auto-Submitted': 'auto-generated',
@@ -59,30 +60,15 @@ function partOf(type: 'plain' | 'html', content: string): string {
   ].join('\r\n')
 }
 
-export function newMessageId(from: string): string {
-  return `<${randomUUID()}@${domainOf(from)}>`
-}
-
-export function domainOf(address: string): string {
-  return address.slice(address.lastIndexOf('@') + 1)
-}
-
-interface Nodemailer {
-  SMTPConnection: typeof SMTPConnection
-  MimeNode: typeof MimeNode
-  qp: typeof qp
-}
+export const newMessageId = (from: string) => `<${randomUUID()}@${domainOf(from)}>`
+export const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)
 
 const load = createRequire(import.meta.url)
 
-/**
- * The parts of the library that this package uses. The first call loads the library, so that the package is imported faster. The sender
- * calls it before the first mail, which is then no slower than others.
- */
-export function nodemailer(): Nodemailer {
-  return {
-    SMTPConnection: load('nodemailer/lib/smtp-connection'),
-    MimeNode: load('nodemailer/lib/mime-node'),
-    qp: load('nodemailer/lib/qp'),
-  }
+/** The first call loads the library, so that the package is imported faster. The sender calls it before the first mail. */
+export function nodemailer() {
+  const connection: typeof SMTPConnection = load('nodemailer/lib/smtp-connection')
+  const mimeNode: typeof MimeNode = load('nodemailer/lib/mime-node')
+  const quotedPrintable: typeof qp = load('nodemailer/lib/qp')
+  return { SMTPConnection: connection, MimeNode: mimeNode, qp: quotedPrintable }
 }

@@ -6,9 +6,11 @@ import type {
   SMTPConnectionSendInfo,
 } from 'nodemailer/lib/smtp-connection'
 import { later, type Clock } from '../../clock.ts'
+import { isLoopbackHost } from '../../settings/addresses.ts'
+import { missingForLogin } from '../../settings/rules.ts'
+import type { Settings } from '../../settings/table.ts'
 import type { AccessTokens } from './access-tokens.ts'
 import { domainOf, nodemailer } from './compose.ts'
-import { tlsPolicy, type SmtpSettings } from './settings.ts'
 
 /** The time to look the host up, and to connect. */
 const CONNECT_MS = 10_000
@@ -17,7 +19,6 @@ const ADDRESS_MS = 2_000
 const GREETING_MS = 10_000
 /** The longest time without a byte from the server. */
 const SOCKET_MS = 20_000
-const RESET_MS = 5_000
 const QUIT_MS = 2_000
 const MAX_REPLY_BYTES = 65_536
 
@@ -31,16 +32,15 @@ export function smtpConnection(
   settings: SmtpSettings,
   clock: Clock,
   tokens: AccessTokens,
-  options: SMTPConnectionOptions = {},
+  options?: SMTPConnectionOptions,
 ) {
-  const { host, port, from } = settings
+  const { smtpHost: host, smtpPort: port, smtpFrom: from } = settings
   const autoSelectFamilyAttemptTimeout = ADDRESS_MS
   const socket = connect({ host, port, autoSelectFamily: true, autoSelectFamilyAttemptTimeout })
   const { SMTPConnection } = nodemailer()
   const smtp = new SMTPConnection({
     connection: socket,
     host,
-    port,
     // Otherwise the library gives the server the name of this machine.
     name: domainOf(from),
     ...tlsPolicy(settings),
@@ -49,17 +49,19 @@ export function smtpConnection(
     socketTimeout: SOCKET_MS,
     socketCloseTimeout: 0,
     maxResponseSize: MAX_REPLY_BYTES,
+    customAuth: { SAY: sayCommand },
     ...options,
-    customAuth: { TOKEN: sayToken, ...options.customAuth },
   })
   const { underWay, isOpen, closed } = lifeOf(smtp, socket)
+  const say = (command: string) => underWay((done) => smtp.login({ method: 'SAY', command }, done))
 
   return {
     smtp,
     socket,
-    underWay,
     isOpen,
     closed,
+    /** Says one command. Fails if the server refuses it. */
+    say,
 
     async reach(): Promise<void> {
       const late = Object.assign(new Error('Not connected in time'), { code: 'ETIMEDOUT' })
@@ -71,17 +73,17 @@ export function smtpConnection(
     greet: () => underWay((done) => smtp.connect(done)),
 
     /** Logs in. `false`: the settings contain no login. */
-    login: () => logIn(smtp, underWay, settings, tokens),
+    async login(): Promise<boolean> {
+      const { smtpUsername: user, smtpPassword: pass } = settings
+      if (user === undefined || missingForLogin(settings).length > 0) return false
+      if (!smtp.allowsAuth) throw Object.assign(new Error('No AUTH'), { code: 'ENOAUTH' })
+      if (logsInByToken(settings)) await logInByToken(user, tokens, say)
+      else await underWay((done) => smtp.login({ user, pass }, done))
+      return true
+    },
 
     send: (to: string, message: Buffer) =>
       underWay<SMTPConnectionSendInfo>((done) => smtp.send({ from, to }, message, done)),
-
-    /** Whether the server still answers. The reset makes it forget a refused mail. */
-    async reset(): Promise<boolean> {
-      const cancel = later(clock, RESET_MS, () => socket.destroy())
-      const answer = underWay((done) => smtp.reset(done)).then(() => true)
-      return answer.catch(() => false).finally(cancel)
-    },
 
     /** Says goodbye if the connection is still open. The socket is closed within 2 seconds. */
     async quit(): Promise<void> {
@@ -97,8 +99,8 @@ export function smtpConnection(
 function lifeOf(smtp: SMTPConnection, socket: Socket) {
   let failure: Error | undefined
   let failUnderWay = (_failure: Error) => {}
-  const end = (error: Error = ended()) => {
-    failure ??= error
+  const end = (error?: Error | null) => {
+    failure ??= error ?? Object.assign(new Error('Connection closed'), { code: 'ECONNECTION' })
     failUnderWay(failure)
     socket.destroy()
   }
@@ -107,7 +109,7 @@ function lifeOf(smtp: SMTPConnection, socket: Socket) {
   socket.on('error', () => {})
   const closed = new Promise<void>((resolve) => {
     socket.once('close', () => {
-      end(socket.errored ?? undefined)
+      end(socket.errored)
       smtp.close()
       resolve()
     })
@@ -126,45 +128,64 @@ function lifeOf(smtp: SMTPConnection, socket: Socket) {
   }
 }
 
-const ended = () => Object.assign(new Error('Connection closed'), { code: 'ECONNECTION' })
-
-/** Waits for one answer of the library. */
-type UnderWay = (start: (done: (error?: Error | null) => void) => void) => Promise<unknown>
-
-/** `false`: the settings contain no login. */
-async function logIn(
-  smtp: SMTPConnection,
-  underWay: UnderWay,
-  { username, password, oauth }: SmtpSettings,
+/** The library itself renews a token only for some servers, and then hides the first answer. */
+async function logInByToken(
+  user: string,
   tokens: AccessTokens,
-) {
-  if (!username || !(password || oauth)) return false
-  if (!smtp.allowsAuth) throw Object.assign(new Error('No AUTH'), { code: 'ENOAUTH' })
-  const say = (token: string) =>
-    underWay((done) => smtp.login({ method: 'TOKEN', user: username, token }, done)).catch(asSaid)
-  if (!oauth) await underWay((done) => smtp.login({ user: username, pass: password }, done))
-  else {
-    const { token, isHeld } = await tokens.get(oauth)
-    await say(token).catch(async (error: unknown) => {
-      // The token may be revoked before its end. Then a new one is tried, once.
-      if (!isHeld || Reflect.get(Object(error), 'responseCode') !== 535) throw error
-      await say((await tokens.get(oauth, token)).token)
+  say: (command: string) => Promise<unknown>,
+): Promise<void> {
+  const show = (token: string) => {
+    const sasl = `user=${user}\u0001auth=Bearer ${token}\u0001\u0001`
+    return say(`AUTH XOAUTH2 ${Buffer.from(sasl).toString('base64')}`).catch((error: unknown) => {
+      throw error instanceof Error ? Object.assign(error, { command: 'AUTH XOAUTH2' }) : error
     })
   }
-  return true
+  const held = tokens.held()
+  const token = await tokens.get()
+  await show(token).catch(async (error: unknown) => {
+    // A held token may be revoked before its end. Then a new one is tried, once.
+    if (token !== held || Reflect.get(Object(error), 'responseCode') !== 535) throw error
+    await show(await tokens.get(token))
+  })
 }
 
-/** The library renews a token by itself, but only for some servers, and then hides the first answer. */
-const sayToken: SMTPConnectionCustomAuthHandler = ({ auth, sendCommand, resolve, reject }) => {
-  const { user, token } = auth
-  const sasl = Buffer.from(`user=${user}\u0001auth=Bearer ${token}\u0001\u0001`).toString('base64')
-  sendCommand(`AUTH XOAUTH2 ${sasl}`, (_error, { status, response }) => {
+/** One command alone: the library itself names sender and recipient only to send a mail. */
+const sayCommand: SMTPConnectionCustomAuthHandler = ({ auth, sendCommand, resolve, reject }) => {
+  sendCommand(String(auth['command']), (_error, { status, response }) => {
     if (status !== 334) return response.startsWith('2') ? resolve() : reject('Refused')
-    // A 334 is a challenge that describes the error. The refusal comes after an empty line.
+    // A 334 is a challenge that describes why a token is refused. The refusal comes after an empty line.
     sendCommand('', () => reject('Refused'))
   })
 }
 
-function asSaid(error: unknown): never {
-  throw error instanceof Error ? Object.assign(error, { command: 'AUTH XOAUTH2' }) : error
+/** Settings with which a mail can leave by SMTP. */
+export type SmtpSettings = Settings & { smtpHost: string; smtpPort: number; smtpFrom: string }
+
+/** `undefined`: SMTP is not configured, or must not be used. */
+export function smtpSettings(settings: Settings): SmtpSettings | undefined {
+  const { smtpFault, smtpHost, smtpPort, smtpFrom } = settings
+  const isSet = smtpHost !== undefined && smtpPort !== undefined && smtpFrom !== undefined
+  if (!isSet || smtpFault !== undefined) return undefined
+  return { ...settings, smtpHost, smtpPort, smtpFrom }
+}
+
+/** Whether the login is by access token. If a part of it is missing, there is no login. */
+export function logsInByToken(settings: Settings): boolean {
+  return settings.smtpAuth === 'xoauth2' && missingForLogin(settings).length === 0
+}
+
+/**
+ * The setting `smtp_tls`. `auto` is implicit TLS on port 465, and STARTTLS that must succeed on any other port. Only a loopback host may go
+ * without TLS, or show an untrusted certificate.
+ */
+export function tlsPolicy(settings: Pick<SmtpSettings, 'smtpHost' | 'smtpPort' | 'smtpTls'>) {
+  const { smtpHost: host, smtpPort: port, smtpTls: tls } = settings
+  const isLenient = tls === 'auto' && isLoopbackHost(host)
+  const secure = tls === 'implicit' || (tls === 'auto' && port === 465)
+  return {
+    secure,
+    requireTLS: !secure && (tls === 'starttls' || (tls === 'auto' && !isLenient)),
+    ignoreTLS: tls === 'none',
+    tls: { minVersion: 'TLSv1.2' as const, rejectUnauthorized: !isLenient },
+  }
 }

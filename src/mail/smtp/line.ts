@@ -1,5 +1,5 @@
 import { timeout, type Clock } from '../../clock.ts'
-import { MAX_CONNECTIONS, type MailConnection, type MailPlace } from '../sending.ts'
+import { MAX_CONNECTIONS, type MailConnection, type MailSender } from '../sending.ts'
 import { errorOf } from './answers.ts'
 
 /** How many mails are made ready at once while others leave. */
@@ -15,8 +15,6 @@ const ATTEMPT_MS = 30_000
 
 /** The other end of a place: an SMTP server, or the transport of the host. */
 export interface Peer {
-  /** The gate of open connections. A connection that is closing still counts. */
-  connections: Gate
   open(signal: AbortSignal): Promise<OpenConnection>
   /** Closes the idle connections at once. */
   close(): void
@@ -27,12 +25,15 @@ interface OpenConnection extends MailConnection {
   end(): Promise<void>
 }
 
-export const createConnectionGate = () => createGate(() => ({ most: MAX_CONNECTIONS, wave: 1 }))
-
-export type Line = ReturnType<typeof createLine>
-
 /** The one line of all mails to a peer. */
-export function createLine(clock: Clock, { connections, open, close }: Peer) {
+export interface Line extends Omit<MailSender, 'canSend'> {
+  isEmpty(): boolean
+}
+
+/** @param peerOf - gets the gate of open connections. A connection that is closing still counts. */
+export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer): Line {
+  const connections = createGate(() => ({ most: MAX_CONNECTIONS, wave: 1 }))
+  const { open, close } = peerOf(connections)
   const places = createGate(() =>
     isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MAX_CONNECTIONS, wave: 1 },
   )
@@ -59,11 +60,7 @@ export function createLine(clock: Clock, { connections, open, close }: Peer) {
   }
 
   return {
-    /** As `MailSender.withPlace`. */
-    async withPlace<T>(
-      stop: AbortSignal,
-      work: (place: MailPlace) => Promise<T>,
-    ): Promise<T | undefined> {
+    async withPlace(stop, work) {
       const since = now()
       if (!(await places.enter(stop))) return undefined
       const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
@@ -91,20 +88,19 @@ export function createLine(clock: Clock, { connections, open, close }: Peer) {
 
 export type Gate = ReturnType<typeof createGate>
 
-/**
- * Lets in a limited number at once. The others wait in line, and come in once a wave of places is free.
- *
- * @param room - may change from one moment to the next.
- */
+/** Lets in a limited number at once, which may change. The others wait in line, and come in once a wave of places is free. */
 function createGate(room: () => { most: number; wave: number }) {
   const line = new Set<() => void>()
   let inside = 0
+  const hasRoom = () => inside < room().most
 
   return {
+    hasRoom,
+
     /** `false`: the signal aborted before there was room. */
     async enter(signal: AbortSignal): Promise<boolean> {
       if (signal.aborted) return false
-      if (line.size === 0 && inside < room().most) {
+      if (line.size === 0 && hasRoom()) {
         inside += 1
         return true
       }
@@ -134,7 +130,6 @@ function createGate(room: () => { most: number; wave: number }) {
       }
     },
 
-    free: () => Math.max(0, room().most - inside),
     isEmpty: () => inside === 0,
   }
 }

@@ -1,31 +1,25 @@
-/**
- * Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts, and does not read the text of
- * a mail.
- */
+/** Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts. */
 import { later, type Clock } from '../../clock.ts'
 import type { MailSender, OutgoingMail } from '../sending.ts'
 import type { MailTransport } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import { isMailAddress } from '../../settings/addresses.ts'
-import type { Settings } from '../../settings/table.ts'
-import {
-  createAccessTokens,
-  tokenKey,
-  type AccessTokens,
-  type RefreshTokens,
-} from './access-tokens.ts'
+import { settingsTable, type Settings } from '../../settings/table.ts'
+import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { answersTheMail, errorOf, receiptOf } from './answers.ts'
 import { composeMail, newMessageId, nodemailer } from './compose.ts'
-import { smtpConnection } from './connection.ts'
-import { createConnectionGate, createLine, type Gate, type Line, type Peer } from './line.ts'
-import { smtpSettings, type SmtpSettings } from './settings.ts'
+import { smtpConnection, smtpSettings, type SmtpSettings } from './connection.ts'
+import { createLine, type Gate, type Line, type Peer } from './line.ts'
 import { handOver, isInUse } from './transport.ts'
 
+// A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
+const KEYS = Object.keys(settingsTable).filter((key) => /^smtp(?!OauthRefresh)/.test(key))
 /** Servers accept only a limited number of mails over one connection. */
 const MAX_MAILS = 100
 const IDLE_MS = 15_000
 /** A connection that answered this recently is not checked again. */
 const FRESH_MS = 1_000
+const RESET_MS = 5_000
 
 export function createMailSender(
   settings: () => Settings,
@@ -36,14 +30,20 @@ export function createMailSender(
   if (!transport) nodemailer()
   const all = new Map<string, Line>()
   let keyInUse: string | undefined
-  const tokens = createAccessTokens(clock, refreshTokens)
-  const toTransport = transport && createLine(clock, transportPeer(transport, settings))
+  const toTransport =
+    transport &&
+    createLine(clock, () => ({
+      open: async (signal) => ({
+        send: (mail) => handOver(transport, mail, settings(), signal),
+        end: async () => {},
+      }),
+      close() {},
+    }))
 
   // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays until it is
   // empty. So settings that come back find its connections, and do not open five more.
   function toServer(configured: SmtpSettings): Line {
-    const { oauth, ...others } = configured
-    const key = JSON.stringify([others, oauth && tokenKey(oauth)])
+    const key = JSON.stringify(configured, KEYS)
     keyInUse = key
     for (const [other, line] of all) {
       if (other === key) continue
@@ -52,7 +52,10 @@ export function createMailSender(
     }
     const isKept = () => key === keyInUse
     const line =
-      all.get(key) ?? createLine(clock, createMailServer(configured, clock, tokens, isKept))
+      all.get(key) ??
+      createLine(clock, (connections) =>
+        createMailServer(configured, clock, refreshTokens, connections, isKept),
+      )
     all.set(key, line)
     return line
   }
@@ -79,40 +82,37 @@ export function createMailSender(
   }
 }
 
-function transportPeer(transport: MailTransport, settings: () => Settings): Peer {
-  return {
-    connections: createConnectionGate(),
-    open: async (signal) => ({
-      send: (mail) => handOver(transport, mail, settings(), signal),
-      end: async () => {},
-    }),
-    close() {},
-  }
-}
-
-/**
- * The connections to one mail server.
- *
- * @param isKept - whether connections stay for other mails.
- */
+/** @param isKept - whether connections stay for other mails. */
 function createMailServer(
   settings: SmtpSettings,
   clock: Clock,
-  tokens: AccessTokens,
+  refreshTokens: RefreshTokens,
+  connections: Gate,
   isKept: () => boolean,
 ): Peer {
-  const connections = createConnectionGate()
-  const idle = createIdle(clock, connections)
+  const tokens = createAccessTokens(clock, refreshTokens, settings)
+  /** Connections that are not needed now, newest last, each with what cancels its end. */
+  const idle = new Map<KeptConnection, () => void>()
+
+  function takeIdle(kept = [...idle.keys()].at(-1)): KeptConnection | undefined {
+    if (kept) idle.get(kept)?.()
+    if (kept) idle.delete(kept)
+    return kept
+  }
+
+  /** One that is closing takes the place of an open one. */
+  function closeIdle(kept: KeptConnection) {
+    takeIdle(kept)
+    connections.take()
+    void kept.quit().then(connections.leave)
+  }
 
   return {
-    connections,
-
-    /** Takes an idle connection that still answers, or opens one. */
     async open(signal) {
-      if (!isMailAddress(settings.from)) {
+      if (!isMailAddress(settings.smtpFrom)) {
         throw new AccountFlowsError('ERR_MAIL_FAILED', 'The sender is not one plain address')
       }
-      let kept = idle.take()
+      let kept = takeIdle()
       const destroy = () => kept?.socket.destroy()
       signal.addEventListener('abort', destroy)
       try {
@@ -120,7 +120,9 @@ function createMailServer(
         signal.throwIfAborted()
         if (!kept) {
           kept = keptConnection(settings, clock, tokens)
-          await kept.connect()
+          await kept.reach()
+          await kept.greet()
+          await kept.login()
         }
       } catch (cause) {
         destroy()
@@ -129,96 +131,67 @@ function createMailServer(
       }
       const lent = kept
       return {
-        send: (mail) => lent.send(mail, signal),
+        send: (mail) => lent.sendMail(mail, signal),
         async end() {
           signal.removeEventListener('abort', destroy)
-          if (isKept() && lent.takesMore()) idle.add(lent)
-          else await lent.quit()
+          if (!isKept() || !lent.takesMore()) return lent.quit()
+          const cancel = later(clock, IDLE_MS, () => closeIdle(lent))
+          idle.set(lent, cancel)
         },
       }
     },
 
-    close: idle.closeAll,
-  }
-}
-
-/** A connection that stays for the next mail. */
-function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
-  const connection = smtpConnection(settings, clock, tokens)
-  const { socket, closed, isOpen, quit } = connection
-  const now = () => clock.now().getTime()
-  let mails = 0
-  let answeredAt = -Infinity
-
-  return {
-    socket,
-    closed,
-    quit,
-    /** Cancels the timer that closes an idle connection. */
-    stay() {},
-
-    async connect() {
-      await connection.reach()
-      await connection.greet()
-      await connection.login()
-      answeredAt = now()
-    },
-
-    takesMore: () => mails < MAX_MAILS && isOpen(),
-
-    async isAnswering(): Promise<boolean> {
-      const isFresh = now() - answeredAt < FRESH_MS && isOpen()
-      if (isFresh || (await connection.reset())) return true
-      socket.destroy()
-      await closed
-      return false
-    },
-
-    async send(mail: OutgoingMail, signal: AbortSignal) {
-      const messageId = newMessageId(settings.from)
-      const message = composeMail(mail, settings, messageId)
-      mails += 1
-      answeredAt = -Infinity
-      try {
-        const reply = await connection.send(mail.to, message)
-        answeredAt = now()
-        const isInMail = (id: string) => message.includes(id) || mail.text.includes(id)
-        return receiptOf(messageId, reply, isInMail)
-      } catch (cause) {
-        if (!answersTheMail(cause)) socket.destroy()
-        throw errorOf(cause, signal, 'handing the mail over', settings)
-      }
+    close() {
+      // Callers that the gate has let in take the other connections.
+      for (const kept of idle.keys()) if (connections.hasRoom()) closeIdle(kept)
     },
   }
 }
 
 type KeptConnection = ReturnType<typeof keptConnection>
 
-/** Connections that are not needed now. One that is closing takes the place of an open one. */
-function createIdle(clock: Clock, connections: Gate) {
-  /** In the order in which they became free. */
-  const idle: KeptConnection[] = []
-
-  function close(kept: KeptConnection) {
-    kept.stay()
-    idle.splice(idle.indexOf(kept), 1)
-    connections.take()
-    void kept.quit().then(connections.leave)
-  }
+/** A connection that stays for the next mail. */
+function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
+  const connection = smtpConnection(settings, clock, tokens)
+  const { socket, closed, isOpen } = connection
+  const now = () => clock.now().getTime()
+  let mails = 0
+  let answeredAt = -Infinity
 
   return {
-    add(kept: KeptConnection) {
-      idle.push(kept)
-      kept.stay = later(clock, IDLE_MS, () => close(kept))
+    ...connection,
+
+    takesMore: () => mails < MAX_MAILS && isOpen(),
+
+    async isAnswering(): Promise<boolean> {
+      if (now() - answeredAt < FRESH_MS && isOpen()) return true
+      const cancel = later(clock, RESET_MS, () => socket.destroy())
+      try {
+        // The server also forgets a refused mail.
+        await connection.say('RSET')
+        return true
+      } catch {
+        socket.destroy()
+        await closed
+        return false
+      } finally {
+        cancel()
+      }
     },
 
-    take(): KeptConnection | undefined {
-      const newest = idle.pop()
-      newest?.stay()
-      return newest
+    async sendMail(mail: OutgoingMail, signal: AbortSignal) {
+      const messageId = newMessageId(settings.smtpFrom)
+      const message = composeMail(mail, settings, messageId)
+      mails += 1
+      answeredAt = -Infinity
+      try {
+        const reply = await connection.send(mail.to, message)
+        answeredAt = now()
+        return receiptOf(messageId, `${message.toString()}${mail.text}`, reply)
+      } catch (cause) {
+        if (!answersTheMail(cause)) socket.destroy()
+        throw errorOf(cause, signal, 'handing the mail over', settings)
+      }
     },
-
-    // Callers that the gate has let in take the other connections.
-    closeAll: () => idle.slice(0, connections.free()).forEach(close),
   }
 }

@@ -4,6 +4,7 @@ import { AccountFlowsError } from '../../errors.ts'
 import type { MailTransport, TransportMail } from '../../contract/index.ts'
 import type { OutgoingMail } from '../sending.ts'
 import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
+import { defined } from '../../store/kind.ts'
 import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
 import { errorOf, harmless, sharesPiece } from './answers.ts'
 
@@ -13,12 +14,8 @@ const CODE = /^[\w. ]{1,30}$/
 const MAX_CAUSES = 5
 
 /** Whether mails go to this transport under these settings. A stand-in gives way to SMTP. */
-export function isInUse(
-  transport: MailTransport | undefined,
-  settings: Settings,
-): transport is MailTransport {
-  return transport !== undefined && !(transport.isStandIn && isSmtpConfigured(settings))
-}
+export const isInUse = (transport: MailTransport | undefined, settings: Settings) =>
+  transport !== undefined && !(transport.isStandIn && isSmtpConfigured(settings))
 
 /** Throws the same errors as `MailConnection.send`. */
 export async function handOver(
@@ -27,8 +24,21 @@ export async function handOver(
   settings: Settings,
   signal: AbortSignal,
 ) {
-  mustBeAddress(mail.to)
-  const handed = transportMail(mail, settings)
+  const { to, text, html, kind } = mail
+  mustBeAddress(to)
+  const { smtpFrom: address, smtpFromName: name = '' } = settings
+  const from = address === undefined ? undefined : { name, address }
+  const messageId = from && newMessageId(from.address)
+  // A transport may write the subject into a header as it is.
+  const subject = mail.subject.replaceAll(/\p{Cc}+/gu, ' ')
+  const handed = {
+    ...defined({ from, messageId }),
+    to,
+    subject,
+    text,
+    html,
+    headers: headersOf(kind),
+  }
   let answer: unknown
   try {
     answer = await unlessAborted(signal, async () => transport.send(handed, signal))
@@ -38,35 +48,17 @@ export async function handOver(
     const reason = signal.aborted ? '' : reasonOf(cause)
     throw failure(code === 'ERR_MAIL_REFUSED', CODE.test(why) ? why : 'unknown reason', reason)
   }
-  const said: { accepted?: unknown; id?: unknown; isForGood?: unknown; reason?: unknown } =
-    Object(answer)
-  if (said.accepted === true) {
-    const isInMail = (piece: string) => `${mail.text}${mail.html}`.includes(piece)
-    const id = typeof said.id === 'string' && ID.test(said.id) ? said.id : undefined
-    return {
-      ...(handed.messageId !== undefined && { messageId: handed.messageId }),
-      ...(id !== undefined && !sharesPiece(id, isInMail) && { queueId: id }),
-    }
+  const { accepted, id, isForGood, reason }: Record<string, unknown> = Object(answer)
+  if (accepted === true) {
+    const isKept = typeof id === 'string' && ID.test(id) && !sharesPiece(id, `${text}${html}`)
+    return defined({ messageId, queueId: isKept ? id : undefined })
   }
   // The mail may have left: a mistake in the transport must not send it again and again.
-  if (said.accepted !== false) {
+  if (accepted !== false) {
     throw failure(true, 'no answer', 'Its answer has neither accepted: true nor accepted: false.')
   }
-  const isRefused = said.isForGood === true
-  throw failure(isRefused, isRefused ? 'refused' : 'try again', textOf(said.reason))
-}
-
-function transportMail(
-  { to, subject, text, html, kind }: OutgoingMail,
-  { smtpFrom: address, smtpFromName: name = '' }: Settings,
-) {
-  const sender = address !== undefined && {
-    from: { name, address },
-    messageId: newMessageId(address),
-  }
-  // A transport may write the subject into a header as it is.
-  const line = subject.replaceAll(/\p{Cc}+/gu, ' ')
-  return { ...sender, to, subject: line, text, html, headers: headersOf(kind) }
+  const isRefused = isForGood === true
+  throw failure(isRefused, isRefused ? 'refused' : 'try again', textOf(reason))
 }
 
 function failure(isRefused: boolean, code: string, reason: string): AccountFlowsError {

@@ -1,58 +1,62 @@
 import type { NodemailerError } from 'nodemailer'
+import { defined } from '../../../store/kind.ts'
 import type { CheckedStep, MailStep } from '../../sending.ts'
-import type { SmtpSettings } from '../settings.ts'
-import { TokenError } from '../access-tokens.ts'
+import type { SmtpConnection, SmtpSettings } from '../connection.ts'
+import { isNoToken } from '../answers.ts'
 
-/** The result of a step. */
 export type Finding = Omit<CheckedStep, 'step'>
 
-/** @param reply - what the server said. */
 export function finding(
   status: Finding['status'],
   message: string,
   advice?: string,
   reply?: string,
 ): Finding {
-  const more = { ...(advice !== undefined && { advice }), ...(reply !== undefined && { reply }) }
-  return { status, message, ...more }
+  return { status, message, ...defined({ advice, reply }) }
 }
 
 /** What the check has learnt on the way to the server so far. */
 export interface Seen {
   settings: SmtpSettings
+  connection: SmtpConnection
   /** Commands, without secrets, and replies. */
   said: string[]
   heard: string[]
-  isConnected: boolean
-  /** The check ran out of time. */
   isLate: boolean
 }
 
 /** Describes the failure of a step. An error of this package's own code is thrown again. */
 export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
-  if (error instanceof TokenError) {
-    const isAnswered = /^\d/.test(error.why)
-    return told(isAnswered ? 'refused token' : 'token', error.why, seen)
+  if (isNoToken(error)) {
+    const code = error.fault?.code ?? ''
+    return told(/^\d/.test(code) ? 'refused token' : 'token', code, seen)
   }
   if (!(error instanceof Error) || error instanceof TypeError) throw error
   const failure: NodemailerError = error
   if (failure.code === undefined) throw error
   const code = codeOf(failure, seen)
   const way = wayOf(step, failure, seen)
-  const isByToken = way === 'auth' && seen.settings.oauth && !/^(?:530|538|ENOAUTH)$/.test(code)
-  return told(isByToken ? 'auth token' : way, code, seen, failure.response)
+  const isByToken =
+    way === 'auth' && seen.settings.smtpAuth === 'xoauth2' && !/^(?:530|538|ENOAUTH)$/.test(code)
+  return told(isByToken ? 'auth token' : way, code, seen, { reply: failure.response })
 }
 
-function told(way: string, code: string, seen: Seen, reply?: string): Finding {
+/** @param more - values for the words of a failed step. */
+export function told(
+  way: string,
+  code: string,
+  { settings, said }: Seen,
+  more: { reply?: string | undefined; [name: string]: string | undefined } = {},
+): Finding {
+  const [login, endpoint] = [loginOf(said), endpointOf(settings)]
+  const values = new Map(Object.entries({ ...settings, login, endpoint, code, ...more }))
   const [, error = code] = code.split(' ')
-  const [message = '', advice = ''] = FAILURES[`${way} ${error}`] ?? FAILURES[way] ?? []
-  const { host, port, from, tls, oauth } = seen.settings
-  const endpoint = oauth && new URL(oauth.endpoint).host
-  const values: Record<string, unknown> = { host, port, from, tls, code, endpoint }
-  values['login'] = loginOf(seen)
-  const text = message.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]))
-  const isForNow = reply !== undefined && code.startsWith('4')
-  return finding('failed', text, isForNow ? LATER : advice, reply)
+  const wordsIn = (table: Record<string, string>) => {
+    const words = table[`${way} ${error}`] ?? table[way] ?? ''
+    return words.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values.get(name)))
+  }
+  const isForNow = more.reply !== undefined && code.startsWith('4')
+  return finding('failed', wordsIn(MESSAGES), isForNow ? LATER : wordsIn(ADVICE), more.reply)
 }
 
 function codeOf(failure: NodemailerError, { isLate }: Seen): string {
@@ -62,132 +66,123 @@ function codeOf(failure: NodemailerError, { isLate }: Seen): string {
   return code === 'EPROTOCOL' ? 'not SMTP' : (originalCode ?? String(code))
 }
 
-/** How the step failed: a key of `FAILURES`. */
+/** How the step failed: a key of the tables. */
 function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Seen): string {
-  const { said, isConnected, isLate } = seen
-  if (step === 'dns' || code === 'ENOAUTH' || (step === 'connect' && !isConnected)) return step
+  const isUnreached = step === 'connect' && seen.connection.smtp.stage === 'init'
+  if (step === 'dns' || code === 'ENOAUTH' || isUnreached) return step
   if (responseCode === undefined) {
     if (step === 'connect') return 'greeting'
     const isHandshake = step === 'tls' && (code === 'ETLS' || code === 'ESOCKET')
-    return isHandshake && !isLate ? 'handshake' : 'unanswered'
+    return isHandshake && !seen.isLate ? 'handshake' : 'unanswered'
   }
   if (!isGreeted(seen)) return 'refused greeting'
   if (step !== 'tls') return step
-  if (said.at(-1) !== 'STARTTLS') return 'hello'
+  if (seen.said.at(-1) !== 'STARTTLS') return 'hello'
   return offersTls(seen) ? 'starttls' : 'stripped'
 }
 
 export const isGreeted = ({ heard }: Seen) => (heard[0] ?? '').startsWith('220')
 export const offersTls = ({ heard }: Seen) => heard.some((each) => /[ -]STARTTLS\b/i.test(each))
 
-/** The login command that the library used. */
-export function loginOf({ said }: Seen): string {
+export const endpointOf = ({ smtpOauthTokenEndpoint: endpoint }: SmtpSettings) =>
+  endpoint && new URL(endpoint).host
+
+/** The login command that was said. */
+export function loginOf(said: string[]): string {
   const command = said.findLast((each) => each.startsWith('AUTH ')) ?? 'AUTH'
   return command.split(' ', 2).join(' ')
 }
 
-type Words = [message: string, advice: string]
-
 const LATER = 'Try again in a few minutes.'
+const CHECK_CLOCK = 'The clock of this machine says {today}: check that it is right.'
 const WANTS_TLS = 'Set smtp_tls to starttls, or to implicit on port 465.'
-const REFUSED_CLIENT: Words = [
-  'The token endpoint {endpoint} refuses this client ({code}).',
-  'Check smtp_oauth_client_id and smtp_oauth_client_secret. A secret may have expired: make a new one at the provider.',
-]
+const REFUSED_CLIENT = 'The token endpoint {endpoint} refuses this client ({code}).'
+const CHECK_CLIENT =
+  'Check smtp_oauth_client_id and smtp_oauth_client_secret. A secret may have expired: make a new one at the provider.'
 
-/** For each way in which a step fails: what happened, and what to do. */
-export const FAILURES: Record<string, Words> = {
-  dns: [
-    '{host} cannot be found ({code}).',
-    'Check the spelling of smtp_host. Check that this machine reaches its DNS server (/etc/resolv.conf). The name of a container or private host works only inside its own network.',
-  ],
-  connect: [
-    'No connection to {host} port {port} ({code}).',
-    'Check smtp_host, smtp_port, and any firewall on the way. Many hosting providers block port 25: use 587.',
-  ],
-  'connect ECONNREFUSED': [
-    'Nothing listens at {host} port {port} ({code}).',
-    'Check that smtp_port is right (587, or 465 for implicit TLS), and that the server runs.',
-  ],
-  greeting: [
-    'Connected to {host} port {port}, but no mail server answers there ({code}).',
-    'Check smtp_host and smtp_port. A server with TLS from the first byte (port 465) needs smtp_tls implicit. Or the server blocks this machine: ask its operator.',
-  ],
-  'refused greeting': [
-    'The server refuses connections from this machine ({code}).',
-    'Ask its operator whether the IP address of this machine is blocked. Or use the submission server and port of your mail provider.',
-  ],
-  hello: [
-    'The server refuses the first command, EHLO ({code}).',
-    'It does not accept this machine, or the domain of smtp_from: ask its operator.',
-  ],
-  stripped: [
-    'The server does not offer STARTTLS, which smtp_tls {tls} requires.',
-    'Check smtp_port (587; for 465 set smtp_tls to implicit). If STARTTLS worked before, somebody on the network may remove it: do not switch TLS off.',
-  ],
-  starttls: ['The server offers STARTTLS, but then refuses it ({code}).', LATER],
-  handshake: [
-    'The TLS handshake failed ({code}).',
-    'On port 587 or 25, set smtp_tls to starttls. A server without TLS 1.2 needs an update. A proxy or firewall may also answer instead of the server.',
-  ],
-  token: [
-    'No access token came from {endpoint} ({code}).',
-    'Check smtp_oauth_token_endpoint, and that this machine reaches it.',
-  ],
-  'refused token': [
-    'The token endpoint {endpoint} gives no access token ({code}).',
-    'Look up the error code of its answer, and check smtp_oauth_token_endpoint.',
-  ],
+/** What happened, by the way in which a step fails. */
+const MESSAGES: Record<string, string> = {
+  dns: '{smtpHost} cannot be found ({code}).',
+  connect: 'No connection to {smtpHost} port {smtpPort} ({code}).',
+  'connect ECONNREFUSED': 'Nothing listens at {smtpHost} port {smtpPort} ({code}).',
+  greeting: 'Connected to {smtpHost} port {smtpPort}, but no mail server answers there ({code}).',
+  'refused greeting': 'The server refuses connections from this machine ({code}).',
+  hello: 'The server refuses the first command, EHLO ({code}).',
+  stripped: 'The server does not offer STARTTLS, which smtp_tls {smtpTls} requires.',
+  starttls: 'The server offers STARTTLS, but then refuses it ({code}).',
+  handshake: 'The TLS handshake failed ({code}).',
+  certificate: '{way}: the certificate comes from an authority that is not trusted here ({code}).',
+  'certificate CERT_HAS_EXPIRED': '{way}: the certificate expired ({until}) ({code}).',
+  'certificate CERT_NOT_YET_VALID':
+    '{way}: the certificate is valid only from {since} on ({code}).',
+  'certificate ERR_TLS_CERT_ALTNAME_INVALID':
+    '{way}: the certificate is not for {smtpHost} but for {names} ({code}).',
+  'certificate DEPTH_ZERO_SELF_SIGNED_CERT':
+    '{way}: the certificate is signed only by itself ({code}).',
+  token: 'No access token came from {endpoint} ({code}).',
+  'refused token': 'The token endpoint {endpoint} gives no access token ({code}).',
   'refused token invalid_client': REFUSED_CLIENT,
   'refused token unauthorized_client': REFUSED_CLIENT,
-  'refused token invalid_grant': [
+  'refused token invalid_grant':
     'The token endpoint {endpoint} refuses the refresh token ({code}).',
+  'refused token invalid_scope': 'The token endpoint {endpoint} refuses the scope ({code}).',
+  auth: 'The server refuses the login with {login} ({code}).',
+  'auth token': 'The mail server refuses the access token with {login} ({code}).',
+  'auth token 504': 'The server refuses the login with {login} ({code}).',
+  'auth 530': 'The server wants TLS before the login ({code}).',
+  'auth 538': 'The server wants TLS before the login ({code}).',
+  'auth ENOAUTH': 'A login is set, but the server offers no login here.',
+  from: 'The server refuses the sender {smtpFrom} ({code}).',
+  'from 530': 'The server wants a login first ({code}).',
+  rcpt: 'The server refuses the recipient ({code}).',
+  data: 'The server refuses the mail ({code}).',
+  unanswered: 'No proper answer came ({code}).',
+}
+
+/** What to do about it. */
+const ADVICE: Record<string, string> = {
+  dns: 'Check the spelling of smtp_host. Check that this machine reaches its DNS server (/etc/resolv.conf). The name of a container or private host works only inside its own network.',
+  connect:
+    'Check smtp_host, smtp_port, and any firewall on the way. Many hosting providers block port 25: use 587.',
+  'connect ECONNREFUSED':
+    'Check that smtp_port is right (587, or 465 for implicit TLS), and that the server runs.',
+  greeting:
+    'Check smtp_host and smtp_port. A server with TLS from the first byte (port 465) needs smtp_tls implicit. Or the server blocks this machine: ask its operator.',
+  'refused greeting':
+    'Ask its operator whether the IP address of this machine is blocked. Or use the submission server and port of your mail provider.',
+  hello: 'It does not accept this machine, or the domain of smtp_from: ask its operator.',
+  stripped:
+    'Check smtp_port (587; for 465 set smtp_tls to implicit). If STARTTLS worked before, somebody on the network may remove it: do not switch TLS off.',
+  starttls: LATER,
+  handshake:
+    'On port 587 or 25, set smtp_tls to starttls. A server without TLS 1.2 needs an update. A proxy or firewall may also answer instead of the server.',
+  certificate:
+    'Use a certificate of a public authority, with its intermediate certificates. For an authority of your own, set NODE_EXTRA_CA_CERTS to its file and restart.',
+  'certificate CERT_HAS_EXPIRED': `Renew it on the mail server. ${CHECK_CLOCK}`,
+  'certificate CERT_NOT_YET_VALID': CHECK_CLOCK,
+  'certificate ERR_TLS_CERT_ALTNAME_INVALID':
+    'Set smtp_host to one of these names if it is the same server.',
+  token: 'Check smtp_oauth_token_endpoint, and that this machine reaches it.',
+  'refused token': 'Look up the error code of its answer, and check smtp_oauth_token_endpoint.',
+  'refused token invalid_client': CHECK_CLIENT,
+  'refused token unauthorized_client': CHECK_CLIENT,
+  'refused token invalid_grant':
     'It expired or was revoked. Sign in at the provider again, and set the new smtp_oauth_refresh_token.',
-  ],
-  'refused token invalid_scope': [
-    'The token endpoint {endpoint} refuses the scope ({code}).',
+  'refused token invalid_scope':
     'Check smtp_oauth_scope. For Microsoft 365 it is https://outlook.office365.com/.default.',
-  ],
-  auth: [
-    'The server refuses the login with {login} ({code}).',
-    'Check smtp_username (often the whole address) and smtp_password. Many providers want an app password or an API key here.',
-  ],
-  'auth token': [
-    'The mail server refuses the access token with {login} ({code}).',
+  auth: 'Check smtp_username (often the whole address) and smtp_password. Many providers want an app password or an API key here.',
+  'auth token':
     'The token endpoint did its part. Check smtp_username (the mailbox) and smtp_oauth_scope. Check that this client may send as this mailbox.',
-  ],
-  'auth token 504': [
-    'The server refuses the login with {login} ({code}).',
-    'It does not support XOAUTH2: check smtp_host, or set smtp_auth to password.',
-  ],
-  'auth 504': [
-    'The server refuses the login with {login} ({code}).',
-    'It offers no login method that is supported here: PLAIN, LOGIN or CRAM-MD5.',
-  ],
-  'auth 530': ['The server wants TLS before the login ({code}).', WANTS_TLS],
-  'auth 538': ['The server wants TLS before the login ({code}).', WANTS_TLS],
-  'auth ENOAUTH': [
-    'A login is set, but the server offers no login here.',
+  'auth token 504': 'It does not support XOAUTH2: check smtp_host, or set smtp_auth to password.',
+  'auth 504': 'It offers no login method that is supported here: PLAIN, LOGIN or CRAM-MD5.',
+  'auth 530': WANTS_TLS,
+  'auth 538': WANTS_TLS,
+  'auth ENOAUTH':
     'Many servers offer a login only over TLS and on port 587, not 25. If this server needs no login, remove yours.',
-  ],
-  from: [
-    'The server refuses the sender {from} ({code}).',
-    'Set smtp_from to an address that this login may send from, or register its domain with the provider.',
-  ],
-  'from 530': [
-    'The server wants a login first ({code}).',
-    'Set smtp_username and smtp_password, or what smtp_auth xoauth2 needs.',
-  ],
-  rcpt: [
-    'The server refuses the recipient ({code}).',
-    'Check that the address exists. If the server does not relay our mail, set a login, or ask its operator to allow this machine.',
-  ],
-  data: [
-    'The server refuses the mail ({code}).',
-    'The reason is in its answer: a filter, a quota, or a rule for the domain of smtp_from (SPF, DKIM, DMARC).',
-  ],
-  unanswered: [
-    'No proper answer came ({code}).',
+  from: 'Set smtp_from to an address that this login may send from, or register its domain with the provider.',
+  'from 530': 'Set smtp_username and smtp_password, or what smtp_auth xoauth2 needs.',
+  rcpt: 'Check that the address exists. If the server does not relay our mail, set a login, or ask its operator to allow this machine.',
+  data: 'The reason is in its answer: a filter, a quota, or a rule for the domain of smtp_from (SPF, DKIM, DMARC).',
+  unanswered:
     'See the log of the mail server: it may block this machine, or be restarting. A proxy or firewall may also answer instead of it.',
-  ],
 }

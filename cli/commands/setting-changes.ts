@@ -1,22 +1,18 @@
 import { Argument } from 'commander'
 import {
   AdminApiError,
+  type Settings,
   type SettingsInForce,
+  type SettingsOptions,
   type SettingsVersion,
+  type Tagged,
 } from '../../src/admin/client.ts'
+import { MASK } from '../../src/settings/rules.ts'
 import { allSettings, settingNamed } from '../../src/settings/table.ts'
-import { option, row, wholeNumber } from '../command.ts'
-import { confirm, type Connection } from '../connection.ts'
+import { confirm, option, row, wholeNumber, type Connection } from '../command.ts'
 import { refused, type CliError } from '../failure.ts'
 import type { Output } from '../output.ts'
-import {
-  changeText,
-  changed,
-  lineOf,
-  valuesOf,
-  type ChangeOptions,
-  type ToldChange,
-} from '../setting-changes.ts'
+import { linesOf } from '../table.ts'
 
 export const historyCommands = [
   row({
@@ -50,16 +46,17 @@ async function readHistory(_: unknown, { admin, output }: Connection) {
 async function rollBack(
   { version, dryRun = false }: ChangeOptions & { version: number },
   connection: Connection,
-): Promise<ToldChange> {
+) {
   const { admin, output, yes } = connection
   const { answer, etag } = await admin.settingsHistory()
   const { values, unset, takesBack } = planOf(version, answer.versions)
   const { answer: before } = await admin.getSettings()
 
-  async function change(isDryRun: boolean): Promise<ToldChange> {
+  async function change(isDryRun: boolean) {
     const options = { unset, ifMatch: etag, dryRun: isDryRun }
     const { answer: after } = await admin.putSettings(values, options).catch(explainStale)
     const told = changed(before, after, isDryRun)
+    // The versions that this undoes.
     return { ...told, takes_back: takesBack.map((one) => one.version) }
   }
 
@@ -146,7 +143,7 @@ function noWayBack(version: number, versions: SettingsVersion[]): CliError {
 
 /** The history holds no secrets, so it brings none back. */
 function aboutSecrets({ changes }: ToldChange, before: SettingsInForce): string[] {
-  const had = new Map(valuesOf(before))
+  const had = valuesOf(before)
   return allSettings
     .filter(({ name, secret }) => secret && had.has(name))
     .map(({ name }) =>
@@ -154,4 +151,76 @@ function aboutSecrets({ changes }: ToldChange, before: SettingsInForce): string[
         ? `${name} is deleted: it belongs to another server, and the history has no secrets. Set it again afterwards: account-flows settings set ${name}`
         : `${name} stays as it is: the history has no secrets.`,
     )
+}
+
+const TRIES = 3
+
+export interface ChangeOptions {
+  dryRun?: boolean
+  ifMatch?: string | undefined
+}
+
+/**
+ * Changes settings, prints warnings, and answers the difference. If another admin changes them meanwhile, it tries again, unless there is
+ * `ifMatch`. `given` has the new values by key, if there are some.
+ */
+export async function changeSettings(
+  { admin, output }: Connection,
+  { dryRun = false, ifMatch }: ChangeOptions,
+  change: (options: SettingsOptions, before: SettingsInForce) => Promise<Tagged<SettingsInForce>>,
+  given?: Settings,
+) {
+  for (let tries = 1; ; tries++) {
+    const { answer: before, etag } = await admin.getSettings()
+    try {
+      const { answer: after } = await change({ dryRun, ifMatch: ifMatch ?? etag }, before)
+      tellWarnings(after, output)
+      return changed(before, after, dryRun, given)
+    } catch (error) {
+      const isStale = error instanceof AdminApiError && error.status === 412
+      if (!isStale || ifMatch !== undefined || tries === TRIES) throw error
+    }
+  }
+}
+
+/** What a change did, or would do. A secret is never shown. `null`: there is no value. */
+function changed(
+  before: SettingsInForce,
+  after: SettingsInForce,
+  isDryRun: boolean,
+  given: { [key: string]: string | undefined } = {},
+) {
+  const [old, now] = [valuesOf(before), valuesOf(after)]
+  const changes = [...new Set([...old.keys(), ...now.keys()])].flatMap((key) => {
+    const change = { key, before: old.get(key) || null, after: now.get(key) || null }
+    const isReplaced = change.after === MASK && (given[key] ?? MASK) !== MASK
+    return change.before === change.after && !isReplaced ? [] : [change]
+  })
+  return { dry_run: isDryRun, changes, warnings: after.warnings ?? [] }
+}
+
+/** The settings by name, without their warnings. */
+export function valuesOf(settings: SettingsInForce): Map<string, string> {
+  const texts = Object.entries(settings).flatMap(([key, value]): [string, string][] =>
+    typeof value === 'string' ? [[key, value]] : [],
+  )
+  return new Map(texts)
+}
+
+type ToldChange = ReturnType<typeof changed>
+
+export function changeText({ changes, dry_run: dryRun }: ToldChange): string {
+  if (changes.length === 0) return dryRun ? 'Nothing would change.' : 'Nothing changed.'
+  const begin = dryRun && 'Nothing was changed. These are the changes:'
+  return linesOf(begin, ...changes.map(lineOf))
+}
+
+export function tellWarnings({ warnings = [] }: { warnings?: string[] }, output: Output): void {
+  for (const warning of warnings) output.note(`Warning: ${warning}`)
+}
+
+function lineOf({ key, before, after }: ToldChange['changes'][number]): string {
+  if (after === MASK) return `${key}: set`
+  if (before === MASK) return `${key}: forgotten`
+  return `${key}: ${before ?? 'none'} -> ${after ?? 'none'}`
 }
