@@ -1,12 +1,11 @@
 /** A link that an admin pasted: how it is read, and the words that explain it. */
 import * as z from 'zod'
-import { parametersFrom } from '../contract/requests.ts'
+import { SIGNED, decode, isBracketed, parametersFrom, readingsOf } from '../contract/requests.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
 import { hasSamePassword, isVerified, wasVoided, whyNoInvitation } from '../flows/account.ts'
-import { decode, isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
