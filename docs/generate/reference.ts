@@ -66,15 +66,15 @@ ${block('store/record-store.ts', 'export type Stored =')}
 
 The option \`transport\` sends mails in the place of SMTP ([examples](mail.md#send-through-a-service)). It has:
 
-${list('contract/mails.ts', 'MailTransport')}
+${list('contract/transport.ts', 'MailTransport')}
 
 It is handed:
 
-${list('contract/mails.ts', 'TransportMail')}
+${list('contract/transport.ts', 'TransportMail')}
 
 It answers:
 
-${block('contract/mails.ts', 'export type TransportAnswer =')}
+${block('contract/transport.ts', 'export type TransportAnswer =')}
 
 ## Events
 
@@ -98,8 +98,6 @@ How much was ended:
 ${block('contract/audit.ts', 'export type EndedSessions =')}
 
 Of a mail that was reported:
-
-${block('contract/audit.ts', 'type ReportedDetails =')}
 
 ${block('contract/audit.ts', 'export type ReportOutcome =')}
 
