@@ -2,9 +2,7 @@ import type { ErrorCode, MailFault } from '../errors.ts'
 import type { MailKind } from './mail-kinds.ts'
 
 /** What an event has besides the common fields: a note for TypeScript, and nothing at run time. */
-interface Holds<Fields> {
-  readonly fields?: Fields
-}
+type Holds<Fields> = { readonly fields?: Fields }
 
 /** All audit events (6), each with what it holds. docs/reference.md is generated from this table. */
 const AUDIT_EVENTS = {
@@ -54,8 +52,11 @@ const AUDIT_EVENTS = {
   }>,
   /** Your own page changed a password, and called `flows.passwordChanged`. All earlier sign-ins are ended. */
   password_changed: {} as Holds<{ accountId: string; details: EndedSessions }>,
-  /** The reader of a mail pressed "This wasn't me". */
-  mail_reported: {} as Holds<{ accountId: string; details: ReportedDetails }>,
+  /** The reader of a mail pressed "This wasn't me". `blocked` names a blocked password, and reveals nothing about a working one. */
+  mail_reported: {} as Holds<{
+    accountId: string
+    details: { mail: MailKind; password: 'blocked' | 'kept'; done: ReportOutcome; blocked?: string }
+  }>,
   /** Settings changed. `details` contains their names and who changed them, but no values. */
   settings_changed: {} as Holds<{ details: { keys: string[]; actor: string } }>,
   /** The admin API refused a request. `too_many_requests` comes once for each network and minute. */
@@ -99,25 +100,11 @@ type PasswordLinkRejected = OfLink & { reason: LinkEnd | 'newer_password' }
 type TooManyForms = { reason: 'too_many_requests' }
 
 /** `accountId`: `undefined` if no account was found or looked up. */
-interface OfMail {
-  accountId?: string | undefined
-  clientId?: string | undefined
-}
+type OfMail = { accountId?: string | undefined; clientId?: string | undefined }
 
-interface OfLink {
-  accountId: string
-  clientId?: string | undefined
-}
+type OfLink = { accountId: string; clientId?: string | undefined }
 
 /** What "This wasn't me" did. */
-type ReportedDetails = {
-  mail: MailKind
-  password: 'blocked' | 'kept'
-  done: ReportOutcome
-  /** Names the blocked password, and reveals nothing about a working one. */
-  blocked?: string
-}
-
 export type ReportOutcome =
   | 'stopped' // The links of that kind are void, and no login waits.
   | 'secured' // The password is blocked, and everything is ended.
@@ -126,10 +113,7 @@ export type ReportOutcome =
   | 'signed_out' // Everything is ended, and nothing else could be done.
   | 'done' // It was done before.
 
-/**
- * One thing that happened. A `switch` on `type` narrows it to the fields of that event. It never contains a token, a password, or an
- * identifier that a stranger typed.
- */
+/** One thing that happened. A `switch` on `type` narrows it. It never has a token, a password, or an identifier that a stranger typed. */
 export type AuditEvent = {
   [Type in AuditEventType]: Told<
     OfAnyFlow<Type>,
@@ -212,22 +196,19 @@ export type LinkEnd = TokenEnd | 'account_changed' // The password, the address 
 
 type VerificationEnd = LinkEnd | 'already_verified' | 'wrong_code'
 
-/** How many records were deleted. `undefined`: the adapter cannot count them; they are dead all the same. */
-type EndedCount = number | undefined
-
-/** How many records of each group were ended. */
+/** How many records of each group were deleted. `undefined`: the adapter cannot count them; they are dead all the same. */
 export type EndedSessions = {
   /** Grants, codes and tokens. */
-  oauth: EndedCount
+  oauth: number | undefined
   /** Sessions and login results. */
-  idp: EndedCount
+  idp: number | undefined
 }
 
 /** How many clients the account was signed in to. */
 export interface EndedClients {
-  /** Clients that are notified, so that they sign the user out. */
+  /** They are notified, so that they sign the user out. */
   notified: number
-  /** Clients that cannot be notified: the user has to sign out there. */
+  /** They cannot be notified: the user has to sign out there. */
   notNotified: number
 }
 
