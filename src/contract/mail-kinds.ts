@@ -1,4 +1,4 @@
-/** What is known of each kind of mail. How its link is made is in `mail/kinds.ts`; its looks and words are in `views/`. */
+/** The facts about each kind of mail that all folders share. Its behaviour is in `mail/kinds.ts`; its looks and words are in `views/`. */
 export const MAIL_KINDS = {
   password_reset: {
     /** The name of its files in `views/mails/`, and of its words. */
@@ -73,7 +73,7 @@ type TakenBack = 'password' | 'verification'
 
 type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows
-/** The kinds whose link holds a token. */
+/** The kinds whose mails hold a link with a token. */
 export type LinkKind = { [K in MailKind]: Rows[K]['link'] extends object ? K : never }[MailKind]
 /** The kinds whose link leads to a password form. */
 export type PasswordLinkKind = Exclude<LinkKind, 'email_verification'>
