@@ -172,7 +172,7 @@ export function itIsARecordStore(
       })
 
       if (spoil) {
-        it('is told as damaged where somebody changed it past the store, and can be removed', async () => {
+        it('is damaged if it was changed past the store, and can be removed', async () => {
           const { id, revision } = await inserted({ owner: 'ann', count: 1, parameters: {} })
           await inserted({ owner: 'ann' })
           await spoil(THINGS, id)
@@ -322,12 +322,12 @@ export function itIsARecordStore(
         await inserted({ owner: 'bob', due_at: at(1) }, 'Bob')
       })
 
-      it('tells what a query asks for, in its order, both ways, within its range', async () => {
+      it('finds what a query asks for, in its order, both ways, within its range', async () => {
         for (const [query, ids] of FOUND)
           expect(await idsOf(query), JSON.stringify(query)).to.deep.equal(ids)
       })
 
-      it('tells all of several values, and all until a time of the database', async () => {
+      it('finds all of several values, and all until a time of the database', async () => {
         const below = new Date((await store.now()).getTime() + 60_000)
         for (const query of [{ equal: { owner: ['bob', 'ann'] } }, { by: 'made_at', below }])
           expect(await idsOf(query)).to.have.length(6)
@@ -346,7 +346,7 @@ export function itIsARecordStore(
         }
       })
 
-      it('is told what no index answers, and an order or a place without its field', async () => {
+      it('refuses what no index answers, and an order or a place without its field', async () => {
         const unanswered = [{ equal: { count: 1 } }, { by: 'count' }, { equal: { is_open: true } }]
         const incomplete = [{ isDescending: true }, { by: 'due_at', after: { id: 'a' } }]
         for (const query of [...unanswered, ...incomplete]) {

@@ -178,7 +178,7 @@ export function itIsAUserStore(
       expect(await users.replacePasswordHash('ann', passwordHash, 'next')).to.equal(true)
     })
 
-    it('sets no first password of whoever has one, is disabled, has another address or is nobody', async function () {
+    it('sets no first password of a user who has one, is disabled or unknown, or has another address', async function () {
       const users = await having(
         { emailVerified: false },
         { id: 'off', ...INVITED, disabled: true },
