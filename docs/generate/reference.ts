@@ -66,15 +66,15 @@ ${block('store/record-store.ts', 'export type Stored =')}
 
 The option \`transport\` sends mails in the place of SMTP ([examples](mail.md#send-through-a-service)). It has:
 
-${list('contract/mails.ts', 'MailTransport')}
+${list('contract/transport.ts', 'MailTransport')}
 
 It is handed:
 
-${list('contract/mails.ts', 'TransportMail')}
+${list('contract/transport.ts', 'TransportMail')}
 
 It answers:
 
-${block('contract/mails.ts', 'export type TransportAnswer =')}
+${block('contract/transport.ts', 'export type TransportAnswer =')}
 
 ## Events
 
@@ -96,6 +96,10 @@ ${eventSections()}
 How much was ended:
 
 ${block('contract/audit.ts', 'export type EndedSessions =')}
+
+Of a mail that was reported:
+
+${block('contract/audit.ts', 'export type ReportOutcome =')}
 
 Of a mail that failed (\`MailFault\`):
 
@@ -175,20 +179,22 @@ function block(file: string, start: string): string {
 
 /** Each type by itself: when it happens, what it tells, its reasons, and a listener. */
 function eventSections(): string {
-  const types = block('contract/audit.ts', 'export const AUDIT_EVENT_TYPES')
-  const documented = /\/\*\*(?<said>[^]*?)@example (?<example>.*)\n {3}\*\/\n {2}'(?<type>\w+)'/g
-  return [...types.matchAll(documented)]
-    .map(({ groups = {} }) => {
-      const { said: about = '', example, type = '' } = groups
-      const told = toldBy(type)
-      const reasons = [...new Set(told.flatMap(reasonsOf))]
+  const table = /^const AUDIT_EVENTS = \{\n([^]*?)^\}$/m.exec(source('contract/audit.ts'))?.[1]
+  if (table === undefined) throw new Error('contract/audit.ts has no table of events')
+  const rows =
+    /(?: {2}\/\*\*(?<doc>[^]*?)\*\/\n)? {2}(?<type>\w+): \{\} as Holds<(?<fields>[^]*?)>,\n/g
+  return [...table.matchAll(rows)]
+    .map(({ groups: { doc = '', type = '', fields = '' } = {} }) => {
+      const held = onOneLine(fields)
+      const forms = formsOf(held).map((form) => form.replaceAll(' | undefined', ''))
+      const reasons = [...new Set(forms.flatMap(reasonsOf))]
       return [
         `### ${type}`,
-        said(about).trim(),
-        `It tells ${told.map((fields) => `\`${fields}\``).join(', or ')}.`,
+        [...new Set([doc, ...commentsOf(held)])].map((each) => said(each).trim()).join(' '),
+        `It tells ${forms.map((form) => `\`${form}\``).join(', or ')}.`,
         reasons.length > 0 &&
           `Its reasons: ${reasons.map((reason) => `\`${reason}\``).join(' · ')}`,
-        `\`\`\`ts\nflows.events.on('${type}', ${example})\n\`\`\``,
+        `\`\`\`ts\n${listenerOf(type, forms)}\n\`\`\``,
       ]
         .filter(Boolean)
         .join('\n\n')
@@ -196,28 +202,52 @@ function eventSections(): string {
     .join('\n\n')
 }
 
-/** What \`AuditEvent\` says of a type, each of its forms on one line. */
-function toldBy(type: string): string[] {
-  const forms = declared('AuditEvent').split('| Told<').slice(1)
-  return forms
-    .map((form) => /^(?<names>[^,]*), (?<fields>.*) >$/.exec(`${form.trim().slice(0, -1)} >`))
-    .filter((form) => isNamed(type, form?.groups?.['names'] ?? ''))
-    .map((form) =>
-      (form?.groups?.['fields'] ?? '')
-        .replace(/\b(Of\w+)(?: & \{)?/, (given, name) => {
-          const members = declared(name, 'interface').replace(/^\{ | \}$/g, '')
-          return given === name ? `{ ${members} }` : `{ ${members};`
-        })
-        .replaceAll(' | undefined', '')
-        .trim(),
-    )
+/** An example that uses the fields that are texts. */
+function listenerOf(type: string, forms: string[]): string {
+  const texts = ['accountId', 'clientId', 'reason'].filter((name) =>
+    forms.some((form) => new RegExp(String.raw`[{;] ${name}\??:`).test(form)),
+  )
+  const names = (texts.length > 0 ? texts : ['id']).join(', ')
+  return `flows.events.on('${type}', ({ ${names} }) => note(${names}))`
 }
 
-/** @param names - literal types, in which `${Flow}` stands for both flows. */
-function isNamed(type: string, names: string): boolean {
-  const flows = reasonsIn(declared('Flow'))
-  const all = flows.flatMap((flow) => names.replaceAll('${Flow}', flow).match(/\w+/g) ?? [])
-  return all.includes(type)
+/** The forms of what an event holds, each as one `{ … }` with the members of the types that it names. */
+function formsOf(fields: string): string[] {
+  const [form = '', ...others] = apart(fields, '|')
+  if (others.length > 0) return [form, ...others].flatMap(formsOf)
+  if (form.startsWith('(')) return formsOf(form.slice(1, -1))
+  if (/^\w+$/.test(form)) return formsOf(declared(form))
+  const parts = apart(form, '&')
+  if (parts.length < 2) return [form]
+  const members = parts.flatMap(formsOf).map((part) => part.replace(/^\{ (?<members>.*) \}$/, '$1'))
+  return [`{ ${members.join('; ')} }`]
+}
+
+/** The comments on the types that an event is made of. */
+function commentsOf(fields: string): string[] {
+  return apart(fields, '|&').flatMap((part) => {
+    if (part.startsWith('(')) return commentsOf(part.slice(1, -1))
+    if (!/^\w+$/.test(part)) return []
+    const [before = ''] = source('contract/audit.ts').split(
+      new RegExp(`^(?:type|interface) ${part}\\b`, 'm'),
+    )
+    const { comment = '' } =
+      /\n\/\*\*(?<comment>(?:(?!\*\/)[^])*)\*\/\n$/.exec(before)?.groups ?? {}
+    return [comment, ...commentsOf(declared(part))]
+  })
+}
+
+/** Splits a text at these signs where no bracket is open. */
+function apart(text: string, signs: string): string[] {
+  const parts = ['']
+  let depth = 0
+  for (const sign of text) {
+    if ('({<'.includes(sign)) depth += 1
+    if (')}>'.includes(sign)) depth -= 1
+    if (depth === 0 && signs.includes(sign)) parts.push('')
+    else parts.push(`${parts.pop()}${sign}`)
+  }
+  return parts.map((part) => part.trim()).filter((part) => part !== '')
 }
 
 function reasonsOf(fields: string): string[] {
@@ -232,13 +262,18 @@ function reasonsIn(union: string): string[] {
   )
 }
 
-/** What stands behind the name of a type, without comments and on one line. */
-function declared(name: string, kind = 'type'): string {
-  const start = new RegExp(String.raw`^(?:export )?${kind} ${name}(?: =| (?=\{))`, 'm')
+/** What stands behind the name of a type. */
+function declared(name: string): string {
+  const start = new RegExp(String.raw`^(?:export )?(?:type|interface) ${name}(?: =| (?=\{))`, 'm')
   const file = ['contract/audit.ts', 'errors.ts'].find((each) => start.test(source(each)))
-  if (file === undefined) throw new Error(`there is no ${kind} ${name}`)
+  if (file === undefined) throw new Error(`there is no type ${name}`)
   const [, text = ''] = source(file).split(start)
-  return (text.split('\n\n')[0] ?? '')
+  return onOneLine(text.split('\n\n')[0] ?? '')
+}
+
+/** Types without comments, with a semicolon between members. */
+function onOneLine(types: string): string {
+  return types
     .replaceAll(/\/\*\*.*\*\/|\/\/.*/g, '')
     .replaceAll(/(?<=[\w'}])\n\s*(?=\w+\??:)/g, '; ')
     .replaceAll(/\s+/g, ' ')

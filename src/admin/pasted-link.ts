@@ -1,13 +1,18 @@
 /** A link that an admin pasted: how it is read, and the words that explain it. */
 import * as z from 'zod'
-import { parametersFrom, REQUEST_PARAMETERS } from '../contract/requests.ts'
+import {
+  isBracketed,
+  parametersFrom,
+  readingsOf,
+  REQUEST_PARAMETERS,
+  SIGNED,
+} from '../contract/requests.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
 import { hasSamePassword, isVerified, wasVoided, whyNoInvitation } from '../flows/account.ts'
 import { parseFields } from '../http/form.ts'
-import { isBracketed, readingsOf, SIGNED } from '../contract/link-query.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'

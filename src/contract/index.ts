@@ -1,9 +1,7 @@
-/**
- * The interfaces that a host implements or receives, and the terms that all folders share: kinds of mails, and what requests carry. This
- * folder knows no flow, page or database.
- */
+/** The interfaces that a host implements or receives, and the terms that all folders share. It knows no flow, page or database. */
 export type * from './audit.ts'
 export type { Log } from '../log.ts'
-export type * from './mails.ts'
+export type { MailKind } from './mail-kinds.ts'
 export type * from './requests.ts'
+export type * from './transport.ts'
 export type * from './users.ts'

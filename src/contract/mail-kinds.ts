@@ -3,19 +3,13 @@ export const MAIL_KINDS = {
   password_reset: {
     /** The name of its files in `views/mails/`, and of its words. */
     template: 'password-reset',
-    /** The beginning of its audit event types, which `contract/audit.ts` lists. */
+    /** The beginning of its types of audit events. */
     flow: 'password_reset',
-    /**
-     * Whether it reports a change to an account. No form or login asks for such a mail. A limit only delays it, and it leaves whatever the
-     * account's state is by then.
-     */
+    /** Whether it reports a change of an account. A limit only delays it, and it leaves whatever the account's state is by then. */
     isNotice: false,
     /** What "This wasn't me" undoes, if the mail or its link caused it. */
     takesBack: 'password',
-    /**
-     * Only the newest request of an account gets a mail, however early the others are. Otherwise each request that can be sent at once gets
-     * one.
-     */
+    /** Only the newest request of an account gets a mail. Otherwise each request that can be sent at once gets one. */
     newestOnly: true,
     /** Where its link leads, below the OAuth path. */
     page: '/reset-password',
@@ -23,13 +17,13 @@ export const MAIL_KINDS = {
     link: {
       /** The setting for the lifetime of the link. */
       lifetime: 'passwordResetExpiration',
-      /** The part of the store that holds its tokens. Each part is for one kind, because a token does not say its kind. */
+      /** The part of the store that holds its tokens, and those of no other kind: a token does not say its kind. */
       tokens: 'resetTokens',
       /** Whether `authorize_sig` covers the parameters of the link. */
       isSigned: false,
       /** The name of the link for support. */
       called: 'reset link',
-      /** The command that support uses to send another one. */
+      /** The command that sends another one. */
       command: 'user send-reset',
     },
   },
@@ -78,7 +72,6 @@ export const MAIL_KINDS = {
 type TakenBack = 'password' | 'verification'
 
 type Rows = typeof MAIL_KINDS
-
 export type MailKind = keyof Rows
 /** The kinds whose mails hold a link with a token. */
 export type LinkKind = { [K in MailKind]: Rows[K]['link'] extends object ? K : never }[MailKind]
@@ -90,9 +83,7 @@ export type MailTemplate = Rows[MailKind]['template']
 
 export const mailKinds: readonly MailKind[] = Object.keys(MAIL_KINDS).filter(isMailKind)
 export const linkKinds: readonly LinkKind[] = mailKinds.filter(isLinkKind)
-export const mailTemplates: readonly MailTemplate[] = mailKinds.map(
-  (kind) => MAIL_KINDS[kind].template,
-)
+export const mailTemplates = mailKinds.map((kind) => MAIL_KINDS[kind].template)
 
 export function isMailKind(kind: string): kind is MailKind {
   return Object.hasOwn(MAIL_KINDS, kind)

@@ -1,9 +1,6 @@
-/** What requests carry, who sent them, and which ones a host may deny. */
+/** What requests and mailed links carry, who sent them, and which ones a host may deny. */
 
-/**
- * The OAuth 2.0 parameters that the flows carry (4.2, 4.6, 4.7). Absent and empty are different: an absent parameter has no property at
- * all.
- */
+/** The OAuth 2.0 parameters that the flows carry (4.2, 4.6, 4.7). An absent parameter has no property; an empty one is an empty text. */
 export interface RequestParameters {
   clientId?: string
   redirectUri?: string
@@ -47,22 +44,18 @@ export type BeforeForgotPassword = (
   request: ForgotPasswordRequest,
 ) => 'allow' | 'deny' | Promise<'allow' | 'deny'>
 
-type ParameterName = 'client_id' | 'redirect_uri' | 'scope' | 'state'
-
 /** The request parameters, and their names on the wire (4.6). */
-export const REQUEST_PARAMETERS: readonly [field: keyof RequestParameters, name: ParameterName][] =
-  [
-    ['clientId', 'client_id'],
-    ['redirectUri', 'redirect_uri'],
-    ['scope', 'scope'],
-    ['state', 'state'],
-  ]
+export const REQUEST_PARAMETERS = [
+  ['clientId', 'client_id'],
+  ['redirectUri', 'redirect_uri'],
+  ['scope', 'scope'],
+  ['state', 'state'],
+] as const
 
-/** Appends the request parameters under their names on the wire. It adds nothing for an absent one. */
-export function appendParameters(
-  query: URLSearchParams,
-  parameters: RequestParameters,
-): URLSearchParams {
+type ParameterName = (typeof REQUEST_PARAMETERS)[number][1]
+
+/** Appends the request parameters under their names on the wire. */
+export function appendParameters(query: URLSearchParams, parameters: RequestParameters) {
   for (const [field, name] of REQUEST_PARAMETERS) {
     const value = parameters[field]
     if (value !== undefined) query.append(name, value)
@@ -77,7 +70,7 @@ export function formQuery(parameters: RequestParameters, uiLocales: string | und
   return query.size > 0 ? `?${query.toString()}` : ''
 }
 
-/** Reads the parameters from a form, a query or a record. An absent one stays absent. */
+/** Reads the parameters from a form, a query or a record. */
 export function parametersFrom(fields: {
   get(name: ParameterName): string | null | undefined
 }): RequestParameters {
@@ -95,7 +88,6 @@ export function parametersOf({ params }: { params: Record<string, unknown> }): R
   return parametersFrom({ get: (name) => textOf(params[name]) })
 }
 
-/** Compares all parameters. Absent and empty are different. */
 export function isSameRequest(a: RequestParameters, b: RequestParameters): boolean {
   return REQUEST_PARAMETERS.every(([field]) => a[field] === b[field])
 }
@@ -114,4 +106,53 @@ export interface VerificationLink {
   token: string
   parameters: RequestParameters
   authorizeSig: string
+}
+
+/** The parameters of a mailed verification link. */
+export const SIGNED: readonly string[] = [
+  'token',
+  ...REQUEST_PARAMETERS.map(([, name]) => name),
+  'authorize_sig',
+]
+
+/** Whether some parsers read the name as one of these parameters, such as `state[]`. */
+export function isBracketed(name: string): boolean {
+  return SIGNED.some((signed) => name.startsWith(`${signed}[`))
+}
+
+export function linkQuery({ token, parameters, authorizeSig }: VerificationLink): string {
+  const query = appendParameters(new URLSearchParams({ token }), parameters)
+  query.set('authorize_sig', authorizeSig)
+  return query.toString()
+}
+
+/**
+ * The possible readings of the query of a mailed link, the unchanged one first. Mail programs keep `&amp;`, break lines, and count
+ * punctuation after a link as its end. Token and signature show which reading was mailed.
+ */
+export function readingsOf(query: string): string[] {
+  const mended = query
+    .replaceAll(/&(?:amp;)+/gi, '&')
+    .replaceAll(/(?:(?:%0d|%0a|%09|[\r\n\t])(?:%20|\+| )*)+/gi, '')
+    .split('&')
+    .map(mendedPair)
+    .join('&')
+  return [...new Set([query, mended])]
+}
+
+function mendedPair(pair: string): string {
+  const at = pair.indexOf('=')
+  const [name, value] = [pair.slice(0, at), pair.slice(at)]
+  // These two consist of base64url characters only: others are not from the mailed link.
+  if (name !== 'token' && name !== 'authorize_sig') return pair
+  return `${name}=${(decode(value) ?? value).replaceAll(/[^\w-]/g, '')}`
+}
+
+/** Decodes a name or a value in a query or a form. `undefined`: it is not percent-encoded UTF-8. */
+export function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
 }

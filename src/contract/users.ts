@@ -14,8 +14,8 @@ export interface User {
 }
 
 /**
- * Your user store: bring your own, or use `memoryUsers` or `mongoUsers`. Throw an error with the code `ERR_STORE_UNAVAILABLE` when users
- * cannot be reached: pages then ask the user to try again (503).
+ * Your user store: bring your own, or use `memoryUsers` or `mongoUsers`. If users cannot be reached, throw an error with the code
+ * `ERR_STORE_UNAVAILABLE`: pages then ask the user to try again (503).
  */
 export interface UserStore {
   /** `flows.start()` calls it once: create indexes here. */
@@ -24,51 +24,37 @@ export interface UserStore {
   findById(id: string): Promise<User | undefined>
   /** Finds the user whose username has exactly these bytes: no trimming, no case folding. */
   findByUsername(username: string): Promise<User | undefined>
-  /**
-   * Finds every user whose username equals this one; only ASCII letters match in both cases. Without it, a username in another case finds
-   * no user.
-   */
+  /** The same, but ASCII letters match in both cases; all users that match. Without it, a username in another case finds no user. */
   findByUsernameInAnyCase?(username: string): Promise<User[]>
   /** Finds every user whose verified address equals this one; only ASCII letters match in both cases. */
   findByVerifiedEmail(email: string): Promise<User[]>
-  /**
-   * The same for any address, verified or not. Only admins use it, no flow does. Without it, admins find accounts only by verified
-   * addresses.
-   */
+  /** The same for any address, verified or not, for admins alone. Without it, they find accounts only by verified addresses. */
   findByEmail?(email: string): Promise<User[]>
-  /**
-   * Compare and set, atomically: replaces the password hash only while it still is `expected`. `false`: the hash differs, or the user is
-   * gone; nothing changed.
-   */
+  /** Replaces the password hash, atomically, and only while it still is `expected`. `false`: it differs, or the user is gone; nothing changed. */
   replacePasswordHash(id: string, expected: string, next: string): Promise<boolean>
   /**
-   * Sets the password of a user without one, and makes the address verified, in one atomic step. It does so only while there is no
-   * password, the user is enabled and the address still is `email`, byte for byte. `true` for exactly one of concurrent callers; `false`:
-   * nothing changed. Without this method, there are no invitations.
+   * Sets the first password and makes the address verified, in one atomic step. It does so only while there is no password, the user is
+   * enabled and the address still is `email`, byte for byte. `true` for exactly one of concurrent callers; `false`: nothing changed. Without
+   * it, there are no invitations.
    */
   setFirstPassword?(id: string, email: string, hash: string): Promise<boolean>
   /**
    * Unverified to verified, atomically, and only while the user is enabled and the address still is `email`, byte for byte. `true` for
-   * exactly one of concurrent callers; `false`: nothing changed. This one step decides which of several links or clicks verified the
-   * address (3.2).
+   * exactly one of concurrent callers: its link verified the address (3.2). `false`: nothing changed.
    */
   markEmailVerified(id: string, email: string): Promise<boolean>
   /**
-   * Verified to unverified, atomically, and only while the address still is `email`, byte for byte. `false`: nothing changed. Only admins
-   * use it. Without it, `user unverify` is refused.
+   * Verified to unverified, atomically, and only while the address still is `email`, byte for byte. `false`: nothing changed. Without it,
+   * `user unverify` is refused, and "This wasn't me" leaves an address verified.
    */
   markEmailUnverified?(id: string, email: string): Promise<boolean>
 }
 
-/**
- * Whether two addresses are equal except for the case of ASCII letters. `toLowerCase` would turn the Kelvin sign into a `k`, and so confuse
- * two users.
- */
+/** Whether two addresses are equal except for the case of ASCII letters. `toLowerCase` would turn the Kelvin sign into a `k`. */
 export function equalsInAsciiCase(one: string, other: string): boolean {
   return foldAscii(one) === foldAscii(other)
 }
 
-/** Converts ASCII letters to lower case; all other characters stay unchanged. */
 function foldAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
@@ -85,23 +71,19 @@ export function foldTyped(typed: string): string {
   return foldAscii(withoutBlanks(typed))
 }
 
-/**
- * Why a new password is refused. `password_common`: attackers try it first, or it was leaked. `password_personal`: it contains names of the
- * account or the service. `password_current`: it is in force already. `password_host`: your `validatePassword` refused it.
- */
+/** Why a new password is refused. */
 export type PasswordRefusal =
   | 'password_mismatch'
   | 'password_too_short'
   | 'password_too_long'
   | 'password_invalid'
-  | 'password_common'
-  | 'password_personal'
-  | 'password_current'
-  | 'password_host'
+  | 'password_common' // Attackers try it first, or it was leaked.
+  | 'password_personal' // It contains names of the account or the service.
+  | 'password_current' // It is in force already.
+  | 'password_host' // Your `validatePassword` refused it.
 
 /** A refused new password. */
 export interface RefusedNewPassword {
-  /** Any refusal that concerns one password alone. */
   refusal: Exclude<PasswordRefusal, 'password_mismatch'>
   /** How many characters are too many. */
   excess?: number

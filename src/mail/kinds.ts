@@ -3,7 +3,7 @@
  * up are the same for all. Nothing here knows how a mail looks, or how it leaves.
  */
 import type { Clock } from '../clock.ts'
-import { formQuery } from '../contract/requests.ts'
+import { formQuery, linkQuery } from '../contract/requests.ts'
 import type { RequestParameters, MailKind, NoMail, User, UserStore } from '../contract/index.ts'
 import {
   MAIL_KINDS,
@@ -16,7 +16,6 @@ import type { LoginCodes } from '../crypto/login-code.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
-import { linkQuery } from '../contract/link-query.ts'
 import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'
 import type { Settings } from '../settings/table.ts'

@@ -164,8 +164,7 @@ export function itIsAnAdapter(
 }
 
 async function isRefused(work: Promise<unknown>): Promise<void> {
-  const refused = await work.catch((error: unknown) => error)
-  expect(refused, 'what was thrown').to.be.instanceOf(Error)
+  expect(await work.catch((error: unknown) => error)).to.be.instanceOf(Error)
 }
 
 async function countOfWinners(work: () => Promise<unknown>): Promise<number> {

@@ -1,6 +1,3 @@
-/** The transport that a host can use in place of SMTP. */
-export type { MailKind } from './mail-kinds.ts'
-
 /** One mail, as a transport receives it. `sendMail` of nodemailer accepts it as it is. */
 export interface TransportMail {
   /** The settings `smtp_from` and `smtp_from_name`; the name may be empty. Left out: `smtp_from` is not set. */
@@ -28,8 +25,6 @@ export interface MailTransport {
    * count. At most five calls run at the same time.
    */
   send(mail: TransportMail, signal: AbortSignal): Promise<TransportAnswer>
-  /**
-   * Whether it delivers nothing, such as a development mailbox. It gets mails only while SMTP is not configured, and production refuses it.
-   */
+  /** It delivers nothing, such as a development mailbox. It gets mails only while SMTP is not configured; production refuses it. */
   isStandIn?: boolean
 }
