@@ -3,22 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import type { AccountFlows } from './account-flows.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import type { Requester } from './contract/index.ts'
-import {
-  createAuthorizeSig,
-  createOwnKeyRing,
-  createKeyRing,
-  keyedHash as hashWith,
-} from './crypto/keys.ts'
+import { createAuthorizeSig, createKeyRing, createOwnKeyRing, keyedHashBy } from './crypto/keys.ts'
 import { createLoginCodes } from './crypto/login-code.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { createVoidLinks, usersVoidingLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
-import {
-  createClientNotifications,
-  createEndSessions,
-  createPasswordChanged,
-} from './flows/password-changed.ts'
+import { createClientNotifications } from './flows/client-notifications.ts'
 import { createFlows } from './flows/flows.ts'
 import { loadBodyReader } from './http/form.ts'
 import { createBrowserSide } from './http/browser-side.ts'
@@ -83,7 +74,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   // What the keys sign, seal and hash; passwords.
   const authorizeSig = createAuthorizeSig(keys)
   const loginCodes = createLoginCodes(keys)
-  const keyedHash = (text: string) => hashWith(keys, text)
+  const keyedHash = keyedHashBy(keys)
+  const keyed = { keyedHash, authorizeSig, loginCodes }
   const keyRing = createOwnKeyRing(store.keyRings, keys, oauthUrl)
   const pendingLogins = sealedLogins(store.pendingLogins, box)
   const passwords = createPasswords(checked, settings)
@@ -122,28 +114,22 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const mail = createMailPipeline({ ...mailParts, ...common })
 
   // The flows.
-  const ends = { users, sessions, voidEverything, clientsOf, outbox: mail, ...common }
-  const endSessions = createEndSessions(ends)
   const flows = createFlows({
-    resetTokens: store.resetTokens,
-    invitationTokens: store.invitationTokens,
-    verificationTokens: store.verificationTokens,
-    notMeTokens: store.notMeTokens,
+    store,
     pendingLogins,
     limits,
     users: watchedUsers,
     outbox: mail,
-    sessions,
-    readCutoffs: sessions.readCutoffs,
-    endSessions,
     voidEverything,
+    sessions,
+    clientsOf,
     appsOf,
+    liveSession,
+    requesterOf,
     passwordRules,
     hashPassword,
     forgetTries: (user, by) => forgetTries({ limits, keyedHash, users }, user, by),
-    keyedHash,
-    authorizeSig,
-    loginCodes,
+    ...keyed,
     ...common,
   })
   const { passwordReset, invitation } = flows
@@ -175,16 +161,15 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const adminApi = createAdminApi(
     {
       ...checked,
+      ...keyed,
       store,
       users,
       settingsKeeper,
       keyRing,
-      keyedHash,
-      authorizeSig,
       oauthUrl,
       views,
       clientsOf,
-      endSessions,
+      endSessions: flows.endSessions,
       invite: invitation.invite,
       outbox: mail,
       canSend: sender.canSend,
@@ -224,8 +209,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi,
     wellKnownChangePassword: createWellKnown(`${oauthUrl}/forgot-password`),
     events,
-    endSessions,
-    passwordChanged: createPasswordChanged({ ...ends, liveSession, requesterOf }),
+    endSessions: flows.endSessions,
+    passwordChanged: flows.passwordChanged,
     invite: (user, parameters) => invitation.invite(user, parameters),
   }
 }

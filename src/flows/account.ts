@@ -1,4 +1,4 @@
-/** Finds accounts, says whether one may get a mail, and whether it is unchanged since its link was issued. */
+/** Finds accounts, says whether they may get a mail or have changed since their link was issued, and voids links. */
 import { passwordDigest } from '../crypto/password.ts'
 import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
@@ -10,8 +10,8 @@ import { isMailAddress } from '../settings/addresses.ts'
 type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
- * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user. So a stranger cannot take over an
- * address by choosing it as a username. The look-ups are the same whether or not the user exists.
+ * Finds the user of an identifier (4.2.3), by the same look-ups for all. A verified address wins over a username, so that a stranger cannot
+ * take over an address by choosing it as a username.
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
   const typed = withoutBlanks(identifier)
@@ -24,7 +24,7 @@ export async function findUser(users: UserStore, identifier: string): Promise<Us
   return onlyOne(exact.length > 0 ? exact : matches)
 }
 
-/** Finds the user of a username: by its exact bytes, then without blanks around it, then in any ASCII case. */
+/** By its exact bytes, then without blanks around it, then in any ASCII case. */
 export async function findByName(users: UserStore, typed: string): Promise<UserMatch> {
   const name = withoutBlanks(typed)
   const first = typed.includes('@') ? name : typed
@@ -47,14 +47,12 @@ function mayBeMeant(typed: string, named: UserMatch): boolean {
   return equalsInAsciiCase(typed, named.email ?? '')
 }
 
-/** Why no mail can be sent to the account. `undefined`: a mail can be sent. */
 export function whyNoMail({ disabled, email }: Pick<User, 'disabled' | 'email'>) {
   if (disabled) return 'disabled'
   if (email === undefined) return 'no_address'
   return isMailAddress(email) ? undefined : 'bad_address'
 }
 
-/** Only an account without a password can be invited. `undefined`: it can be invited. */
 export function whyNoInvitation({ passwordHash }: User) {
   return passwordHash === undefined ? undefined : 'has_password'
 }
@@ -73,17 +71,14 @@ export function hasSamePassword(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
 }
 
-/** Whether the address that a link went to is verified, by this link or in another way. If so, the link is no longer needed. */
+/** Whether the address that a link went to is verified, by this link or in another way. */
 export function isVerified({ email }: IssuedFor, account: User | undefined): boolean {
   return (
     account !== undefined && account.email === email && account.emailVerified && !account.disabled
   )
 }
 
-/**
- * Voids the mailed links of an account: those of the given kinds, or all. It also ends all logins of the account that wait. A reset whose
- * password was accepted is still finished.
- */
+/** Voids the mailed links of an account, of these kinds or all, and ends its waiting logins. An accepted password is still set. */
 export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Promise<void>
 
 /** So long ago that a void link has expired by every clock. */
@@ -114,7 +109,7 @@ export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
   return expiresAt.getTime() === VOIDED_AT.getTime()
 }
 
-/** Voids the links of each disabled user that it finds. So they stay void when the user is enabled again. */
+/** Voids the links of each disabled user that it finds, so that they stay void when the user is enabled again. */
 export function usersVoidingLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
   async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
     if (user?.disabled) await voidLinks(user.id)
