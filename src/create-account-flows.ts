@@ -7,7 +7,7 @@ import { createAuthorizeSig, createKeyRing, createOwnKeyRing, keyedHashBy } from
 import { createLoginCodes } from './crypto/login-code.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
-import { createVoidLinks, usersVoidingLinks } from './flows/account.ts'
+import { usersVoidingLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
 import { createClientNotifications } from './flows/client-notifications.ts'
 import { createFlows } from './flows/flows.ts'
@@ -103,8 +103,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const policy = createAccountPolicy(users, settings, log)
 
   // Jobs and mails. When they look up a disabled user, the links mailed to that user become void.
-  const { voidLinks, voidEverything } = createVoidLinks(store)
-  const watchedUsers = usersVoidingLinks(users, voidLinks)
+  const watchedUsers = usersVoidingLinks(users, store)
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
   const sender = createMailSender(settings, clock, refreshTokens, transport)
@@ -120,7 +119,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     limits,
     users: watchedUsers,
     outbox: mail,
-    voidEverything,
     sessions,
     clientsOf,
     appsOf,

@@ -1,6 +1,6 @@
 /** Finds accounts, says whether they may get a mail or have changed since their link was issued, and voids links. */
 import { passwordDigest } from '../crypto/password.ts'
-import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
+import { linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import type { User, UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
@@ -78,31 +78,25 @@ export function isVerified({ email }: IssuedFor, account: User | undefined): boo
   )
 }
 
-/** Voids the mailed links of an account, of these kinds or all, and ends its waiting logins. An accepted password is still set. */
-export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Promise<void>
-
 /** So long ago that a void link has expired by every clock. */
 const VOIDED_AT = new Date(0)
 
-export function createVoidLinks(
-  store: Pick<AccountFlowsStore, 'pendingLogins' | 'outbox' | TokenPart>,
-) {
-  const voidLinks: VoidLinks = async (userId, kinds = linkKinds) => {
-    await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
-    for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
-  }
+export type LinkStore = Pick<AccountFlowsStore, 'pendingLogins' | 'outbox' | TokenPart>
 
-  /** Also voids mails that are not sent yet, or are on their way to the mail server. */
-  const voidEverything: VoidLinks = async (userId, kinds = linkKinds) => {
-    for (const kind of kinds) {
-      const requests = await store.outbox.requestsOf(userId, kind)
-      const ids = requests.map(({ id }) => id)
-      await store.outbox.supersede(ids, VOIDED_AT)
-    }
-    await voidLinks(userId, kinds)
-  }
+/** Voids the mailed links of an account, and ends its waiting logins. A password that was accepted is still set. */
+async function voidLinks(store: LinkStore, userId: string, kinds = linkKinds) {
+  await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
+  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
+}
 
-  return { voidLinks, voidEverything }
+/** Also voids mails that are not sent yet, or are on their way to the mail server. */
+export async function voidEverything(store: LinkStore, userId: string, kinds = linkKinds) {
+  for (const kind of kinds) {
+    const requests = await store.outbox.requestsOf(userId, kind)
+    const ids = requests.map(({ id }) => id)
+    await store.outbox.supersede(ids, VOIDED_AT)
+  }
+  await voidLinks(store, userId, kinds)
 }
 
 export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
@@ -110,9 +104,9 @@ export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
 }
 
 /** Voids the links of each disabled user that it finds, so that they stay void when the user is enabled again. */
-export function usersVoidingLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
+export function usersVoidingLinks(users: UserStore, store: LinkStore): UserStore {
   async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
-    if (user?.disabled) await voidLinks(user.id)
+    if (user?.disabled) await voidLinks(store, user.id)
     return user
   }
 

@@ -178,7 +178,7 @@ async function verifyAddress(
   // The link, or all links of the login with the code. By their mark, "This wasn't me" finds that they verified.
   const isOurs = (token: Token) => token.id === id || token.pendingLoginId === id
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
-  // First, because each could go on once the address is verified. Again later, for those that began meanwhile.
+  // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
   if (!(await users.markEmailVerified(userId, email))) return false
   for (const token of await ours()) await verificationTokens.use(token, clock.now())

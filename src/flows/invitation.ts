@@ -1,4 +1,4 @@
-/** Invites an account without a password to choose one (3.4). The link opens, renews and completes like the link of a reset. */
+/** Invites an account without a password to choose one (3.4). The link works like that of a reset. */
 import { newId } from '../crypto/token.ts'
 import { must } from '../errors.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
@@ -14,7 +14,6 @@ import { createPasswordLink } from './password-reset.ts'
  */
 export type Invited = { mailId: string } | { refused: InvitationRefusal }
 
-/** Why an account is not invited. */
 export type InvitationRefusal =
   'not_found' | 'disabled' | 'no_address' | 'bad_address' | 'has_password' | 'unsupported'
 

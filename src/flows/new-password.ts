@@ -6,7 +6,7 @@ import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { secondAfter, type SessionEnd } from '../store/cutoffs.ts'
 import type { ClaimedReset, Token } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
-import { hasSamePassword, isUnchanged, isVerified, whyNoMail } from './account.ts'
+import { hasSamePassword, isUnchanged, isVerified, voidEverything, whyNoMail } from './account.ts'
 import { eventBy, NOBODY } from './audit.ts'
 import { isNotified } from './client-notifications.ts'
 import { forgetWrongCodes } from './login-code.ts'
@@ -17,19 +17,14 @@ type Finisher = 'request' | 'sweep'
 
 /**
  * Marks a claimed link as used, with the effects of section 3.3 in their order. Each may be repeated. `undefined`: it was refused.
- *
- * @param account - read when the link was claimed, or when the sweep took it up.
- * @returns `apps`: for the page. `complete`: the rest, for which no answer waits. Until it is done, the sweep repeats all effects.
+ * `complete` does the rest, for which no answer waits. Until it is done, the sweep repeats all effects.
  */
-export async function finishPassword(
-  parts: PasswordLinkParts,
-  reset: ClaimedReset,
-  account: User | undefined,
-  by: Finisher,
-) {
-  const { kind, tokens, sessions, settings, clock } = parts
+export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedReset, by: Finisher) {
+  const { kind, tokens, users, sessions, settings, clock } = parts
   const { now } = clock
   const { id, userId, email, parameters, claimedBy } = reset
+  // It may have changed since the form was sent.
+  const account = await users.findById(userId)
   let { usedAt } = reset
   if (!usedAt) {
     const obstacle = await setPassword(parts, reset, account) // 1
@@ -156,13 +151,13 @@ export const endSessions = (parts: FlowParts, accountId: string) =>
   )
 
 async function endAll(
-  { sessions, voidEverything, clientsOf, clock }: FlowParts,
+  { store, sessions, clientsOf, clock }: FlowParts,
   accountId: string,
   { id, idpAt }: { id: string; idpAt?: Date | undefined },
   record: (ended: SessionEnd & { accountId: string; details: EndedSessions }) => Promise<void>,
 ): Promise<EndedAccount> {
   const at = clock.now()
-  await voidEverything(accountId)
+  await voidEverything(store, accountId)
   const details = await sessions.end(accountId, { id, at, ...defined({ idpAt }) })
   const clients = await clientsOf(accountId, id)
   await record({ id, at, accountId, details })

@@ -4,7 +4,7 @@ import type { ReportOutcome, Requester, User } from '../contract/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
-import { whyNoMail } from './account.ts'
+import { voidEverything, whyNoMail } from './account.ts'
 import { MAX_MAILED } from './link.ts'
 import { endSessions } from './new-password.ts'
 import type { FlowParts } from './parts.ts'
@@ -77,14 +77,14 @@ async function undo(
   mail: NotMeToken,
   by: Requester,
 ): Promise<ReportOutcome | 'under_way'> {
-  const { users, voidEverything } = parts
+  const { users, store } = parts
   const { kind, userId, email } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
     // A reader of the old mailbox must not void mails to the new address.
-    if (isLinkKind(kind) && user.email === email) await voidEverything(userId, [kind])
+    if (isLinkKind(kind) && user.email === email) await voidEverything(store, userId, [kind])
     // Looks again: a form may have used the link before it was void.
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'

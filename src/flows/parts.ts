@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
-import type { PasswordLinkKind, TokenPart } from '../contract/mail-kinds.ts'
+import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
@@ -12,18 +12,18 @@ import type {
   RateLimits,
   ResetTokenStore,
 } from '../store/index.ts'
-import type { VoidLinks } from './account.ts'
+import type { LinkStore } from './account.ts'
 import type { Environment } from './audit.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 
 /** What the flows are made of. */
 export interface FlowParts extends Environment, ClientNotifications {
-  store: Pick<AccountFlowsStore, TokenPart | 'notMeTokens'>
+  store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens'>
+  /** With the secrets of their requests. */
   pendingLogins: PendingLoginStore
   limits: RateLimits
   outbox: Pick<MailOutbox, 'add'>
   users: UserStore
-  voidEverything: VoidLinks
   sessions: AccountSessions
   /** `undefined`: this browser has no live session of the account. */
   liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>

@@ -36,7 +36,7 @@ export const createPasswordReset = (parts: FlowParts) => ({
 
 /** A mailed link opens a form that sets a password: for a reset (3.1) or an invitation (3.4). */
 export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind) {
-  const { users, clock, log, store } = flowParts
+  const { clock, log, store } = flowParts
   const tokens = store[MAIL_KINDS[kind].link.tokens]
   const parts: PasswordLinkParts = { ...flowParts, kind, tokens }
   const oneByOne = oneAtATime()
@@ -50,10 +50,9 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     const claimed = await oneByOne(form.token, () => claim(parts, form, requester))
     if (!claimed) return { answer: await refuse(parts, await find(parts, form.token), requester) }
     if ('refusal' in claimed) return { answer: claimed }
-    const { reset, account } = claimed
-    const done = await finishPassword(parts, reset, account, 'request')
-    if (!done) return { answer: faultOf(reset, 'changed') }
-    return { answer: { parameters: reset.parameters, apps: done.apps }, complete: done.complete }
+    const done = await finishPassword(parts, claimed, 'request')
+    if (!done) return { answer: faultOf(claimed, 'changed') }
+    return { answer: { parameters: claimed.parameters, apps: done.apps }, complete: done.complete }
   }
 
   return {
@@ -91,8 +90,7 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
       for (;;) {
         const reset = await tokens.takeUnfinished(clock.now(), leaseEnd(clock))
         if (!reset) return
-        const account = await users.findById(reset.userId)
-        await (await finishPassword(parts, reset, account, 'sweep'))?.complete()
+        await (await finishPassword(parts, reset, 'sweep'))?.complete()
       }
     },
   }
@@ -136,7 +134,7 @@ const leaseEnd = ({ now }: Clock) => new Date(now().getTime() + LEASE_MS)
 
 /** Hashes first, so that a process that dies meanwhile leaves the token usable. `undefined`: the token cannot be used. */
 async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
-  const { tokens, users, settings, clock } = parts
+  const { tokens, settings, clock } = parts
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
@@ -146,13 +144,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   if (refused) return { ...refused, parameters: found.parameters }
 
   const newHash = await parts.hashPassword(form.password, by)
-  const leaseUntil = leaseEnd(clock)
-  // Reads the account again, because it may have changed since the form was sent.
-  const [reset, account] = await Promise.all([
-    tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil }),
-    users.findById(found.userId),
-  ])
-  return reset && { reset, account }
+  return tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) })
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
