@@ -63,7 +63,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   // The keys, the store, and the settings in it.
   const keys = createKeyRing(checked.secrets)
   const box = createSecretBox(keys)
-  const store = flowsStore(checked.store, clock)
+  const plainStore = flowsStore(checked.store, clock)
+  const pendingLogins = sealedLogins(plainStore.pendingLogins, box)
+  const store = { ...plainStore, pendingLogins }
   const { cutoffs, limits, clientLogouts: logouts } = store
   const settingsKeeper = createSettingsKeeper(store.settings, box, log, checked.hasTransport)
   const settings = settingsKeeper.current
@@ -77,7 +79,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const keyedHash = keyedHashBy(keys)
   const keyed = { keyedHash, authorizeSig, loginCodes }
   const keyRing = createOwnKeyRing(store.keyRings, keys, oauthUrl)
-  const pendingLogins = sealedLogins(store.pendingLogins, box)
   const passwords = createPasswords(checked, settings)
   const { passwordRules, verifyPassword, dearestCost } = passwords
   const hashPassword = (password: string, by?: Requester) =>
@@ -115,8 +116,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   // The flows.
   const flows = createFlows({
     store,
-    pendingLogins,
-    limits,
     users: watchedUsers,
     outbox: mail,
     sessions,

@@ -3,7 +3,7 @@ import { passwordDigest } from '../crypto/password.ts'
 import { linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import type { User, UserStore } from '../contract/index.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
+import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
@@ -81,7 +81,9 @@ export function isVerified({ email }: IssuedFor, account: User | undefined): boo
 /** So long ago that a void link has expired by every clock. */
 const VOIDED_AT = new Date(0)
 
-export type LinkStore = Pick<AccountFlowsStore, 'pendingLogins' | 'outbox' | TokenPart>
+export interface LinkStore extends Pick<AccountFlowsStore, 'pendingLogins' | TokenPart> {
+  outbox: Pick<MailOutbox, 'requestsOf' | 'supersede'>
+}
 
 /** Voids the mailed links of an account, and ends its waiting logins. A password that was accepted is still set. */
 async function voidLinks(store: LinkStore, userId: string, kinds = linkKinds) {

@@ -128,7 +128,7 @@ async function open(
 }
 
 async function loginsOf(
-  { pendingLogins, sessions }: FlowParts,
+  { store: { pendingLogins }, sessions }: FlowParts,
   { pendingLoginId: id }: Token,
   user: User,
   browser: string | undefined,
@@ -166,12 +166,12 @@ async function refuse(
 
 /** @returns `false`: another request verified the address, or its links were voided just now. */
 async function verifyAddress(
-  { users, pendingLogins, store, audit, clock, log }: FlowParts,
+  { users, store, audit, clock, log }: FlowParts,
   proof: Pick<Token, 'id' | 'userId' | 'email' | 'parameters'>,
   by: Requester,
   goesOn: string | undefined,
 ): Promise<boolean> {
-  const { verificationTokens } = store
+  const { verificationTokens, pendingLogins } = store
   const { id, userId, email } = proof
   const endOthers = () =>
     pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })

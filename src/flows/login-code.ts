@@ -34,7 +34,8 @@ export async function tryCode(
   typed: string,
   by: Requester,
 ): Promise<CodeOutcome> {
-  const { limits, keyedHash, loginCodes } = parts
+  const { store, keyedHash, loginCodes } = parts
+  const { limits } = store
   const code = readCode(typed)
   if (code === undefined) return 'unread'
   const own = keyedHash(`codes:${login.id}`)
@@ -63,16 +64,17 @@ export async function tryCode(
 
 async function codeWait(parts: FlowParts, email: string | undefined) {
   const rows = rowsOf(parts, email)
-  const hits = await Promise.all(rows.map(({ key }) => parts.limits.peek(key)))
+  const hits = await Promise.all(rows.map(({ key }) => parts.store.limits.peek(key)))
   const full = hits.filter(({ count }, index) => count >= (rows[index]?.max ?? 0))
   return full.length > 0 ? Math.max(...full.map(({ msToEnd }) => msToEnd)) : undefined
 }
 
 /** Gives back the tries at this spelling of an address, for its owner. At some servers, an address with other dots is another mailbox. */
 export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
+  const { limits } = parts.store
   async function giveBack({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) {
-    const tries = await parts.limits.giveBack(spelledKey, Infinity)
-    if (tries > 0) await parts.limits.giveBack(key, tries)
+    const tries = await limits.giveBack(spelledKey, Infinity)
+    if (tries > 0) await limits.giveBack(key, tries)
   }
   await Promise.all(rowsOf(parts, email).map(giveBack))
 }
@@ -87,8 +89,8 @@ function rowsOf({ keyedHash }: FlowParts, email = '') {
   }))
 }
 
-async function endLogin({ pendingLogins }: FlowParts, { id }: PendingLogin): Promise<'over'> {
-  await pendingLogins.change({ id }, { isVoid: true })
+async function endLogin({ store }: FlowParts, { id }: PendingLogin): Promise<'over'> {
+  await store.pendingLogins.change({ id }, { isVoid: true })
   return 'over'
 }
 

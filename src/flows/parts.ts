@@ -5,23 +5,14 @@ import type { AuthorizeSig } from '../crypto/keys.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
-import type {
-  AccountFlowsStore,
-  MailOutbox,
-  PendingLoginStore,
-  RateLimits,
-  ResetTokenStore,
-} from '../store/index.ts'
+import type { AccountFlowsStore, MailOutbox, ResetTokenStore } from '../store/index.ts'
 import type { LinkStore } from './account.ts'
 import type { Environment } from './audit.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 
 /** What the flows are made of. */
 export interface FlowParts extends Environment, ClientNotifications {
-  store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens'>
-  /** With the secrets of their requests. */
-  pendingLogins: PendingLoginStore
-  limits: RateLimits
+  store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
   outbox: Pick<MailOutbox, 'add'>
   users: UserStore
   sessions: AccountSessions

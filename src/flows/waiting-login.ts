@@ -30,14 +30,14 @@ export async function block(
   captured: CapturedRequest,
   { browser, ...requester }: BrowserRequester,
 ): Promise<PendingLogin | undefined> {
-  const { users, pendingLogins } = parts
+  const { users, store } = parts
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
   const login = newLogin(parts, user, captured, browser)
   const { id, accountId } = login
-  const isKept = await pendingLogins.save(login, MAX_LOGINS)
+  const isKept = await store.pendingLogins.save(login, MAX_LOGINS)
   // If another login verified since the host read the account, it has ended this one.
   const isLate = (await users.findById(accountId))?.emailVerified
-  if (isLate) await pendingLogins.change({ id }, { isVoid: true })
+  if (isLate) await store.pendingLogins.change({ id }, { isVoid: true })
   if (!isKept || isLate) return { ...login, passwordDigest: '' }
   const whose = { accountId, pendingLoginId: id, parameters: parametersOf(captured) }
   await askForMail(parts, { kind: 'email_verification', ...whose, requester })
@@ -91,7 +91,8 @@ export interface ClosedLogin {
 }
 
 export function createWaitingLogins(parts: FlowParts) {
-  const { users, pendingLogins, sessions, settings, clock } = parts
+  const { users, store, sessions, settings, clock } = parts
+  const { pendingLogins } = store
 
   async function findOwn({ pendingLoginId, browser }: WaitingPage) {
     if (browser === undefined || !isToken(browser)) return undefined
