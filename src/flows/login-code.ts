@@ -34,7 +34,7 @@ export async function tryCode(
   typed: string,
   by: Requester,
 ): Promise<CodeOutcome> {
-  const { store, keyedHash, loginCodes } = parts
+  const { store, keyedHash, loginCodes, audit, clock } = parts
   const { limits } = store
   const code = readCode(typed)
   if (code === undefined) return 'unread'
@@ -58,7 +58,8 @@ export async function tryCode(
     await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }
-  await auditWrong(parts, login, by)
+  const event = { ...eventBy(clock, { userId: login.accountId, parameters: {} }, by), id: newId() }
+  await audit({ ...event, type: 'email_verification_rejected', reason: 'wrong_code' })
   return tries === MAX_OF_LOGIN ? endLogin(parts, login) : 'wrong'
 }
 
@@ -92,13 +93,4 @@ function rowsOf({ keyedHash }: FlowParts, email = '') {
 async function endLogin({ store }: FlowParts, { id }: PendingLogin): Promise<'over'> {
   await store.pendingLogins.change({ id }, { isVoid: true })
   return 'over'
-}
-
-async function auditWrong(
-  { audit, clock }: FlowParts,
-  { accountId: userId }: PendingLogin,
-  by: Requester,
-) {
-  const event = { ...eventBy(clock, { userId, parameters: {} }, by), id: newId() }
-  await audit({ ...event, type: 'email_verification_rejected', reason: 'wrong_code' })
 }

@@ -71,11 +71,6 @@ function newLogin(
   }
 }
 
-export interface WaitingPage {
-  pendingLoginId: string
-  browser: string | undefined
-}
-
 /** A login that waits, or may go on now. */
 export interface WaitingLogin {
   status: 'waiting' | 'verified'
@@ -94,9 +89,9 @@ export function createWaitingLogins(parts: FlowParts) {
   const { users, store, sessions, settings, clock } = parts
   const { pendingLogins } = store
 
-  async function findOwn({ pendingLoginId, browser }: WaitingPage) {
+  async function findOwn(id: string, browser: string | undefined) {
     if (browser === undefined || !isToken(browser)) return undefined
-    const pending = await pendingLogins.find({ id: pendingLoginId })
+    const pending = await pendingLogins.find({ id })
     const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > clock.now()
     return isOwn ? pending : undefined
   }
@@ -117,8 +112,8 @@ export function createWaitingLogins(parts: FlowParts) {
 
   return {
     /** Finds a login by account, address, password and cut-offs as they are now. It does not take the turn. */
-    async find(waiting: WaitingPage): Promise<WaitingLogin | ClosedLogin> {
-      const login = await findOwn(waiting)
+    async find(id: string, browser: string | undefined): Promise<WaitingLogin | ClosedLogin> {
+      const login = await findOwn(id, browser)
       if (!login) return { status: 'ended', captured: undefined }
       const { captured, accountId } = login
       if (login.continuedAt) return { status: isVoid(login) ? 'ended' : 'continued', captured }
@@ -130,7 +125,7 @@ export function createWaitingLogins(parts: FlowParts) {
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
       if (!mayGoOn) return { status: 'waiting', user, login }
       // Looks again: another login ends this one before it verifies, perhaps after the first look.
-      const now = await findOwn(waiting)
+      const now = await findOwn(id, browser)
       return now && !isVoid(now)
         ? { status: 'verified', user, login }
         : { status: 'ended', captured }

@@ -56,8 +56,8 @@ export function waitingLogin(parts: WaitingLoginParts) {
   }
 }
 
-const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, pendingLoginId = '') =>
-  waitingLogins.find({ pendingLoginId, browser })
+const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, id = '') =>
+  waitingLogins.find(id, browser)
 
 /** Goes on to the client if the address is verified. The right code verifies it. */
 async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin, code = '') {
