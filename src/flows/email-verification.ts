@@ -76,11 +76,7 @@ export function createEmailVerification(parts: FlowParts) {
     },
 
     /** Verifies the address, and ends the waiting logins of the account, except `goesOn`. It refuses if another request was first. */
-    async confirm(
-      { token, login }: OpenedLink,
-      by: Requester,
-      goesOn = login?.id,
-    ): Promise<'confirmed' | LinkRefusal> {
+    async confirm({ token, login }: OpenedLink, by: Requester, goesOn = login?.id) {
       if (await verifyAddress(parts, token, by, goesOn)) return 'confirmed'
       const state = isVerified(token, await users.findById(token.userId)) ? 'used' : 'changed'
       return refuse(parts, token, state, by)

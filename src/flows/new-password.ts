@@ -69,11 +69,7 @@ async function verifyByReset(parts: FlowParts, reset: ClaimedReset, by: Finisher
 
 type Obstacle = 'account_changed' | 'newer_password'
 
-async function setPassword(
-  { kind, users }: PasswordLinkParts,
-  reset: ClaimedReset,
-  user: User | undefined,
-): Promise<Obstacle | undefined> {
+async function setPassword({ kind, users }: PasswordLinkParts, reset: ClaimedReset, user?: User) {
   const { userId, email, newHash } = reset
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
@@ -94,16 +90,11 @@ async function setPassword(
 }
 
 // A dead process may have set the password of this reset before the newer one. So the sweep ends older sessions all the same.
-async function reject(
-  parts: PasswordLinkParts,
-  reset: ClaimedReset,
-  obstacle: Obstacle,
-  by: Finisher,
-) {
+async function reject(parts: PasswordLinkParts, reset: ClaimedReset, why: Obstacle, by: Finisher) {
   const { id, userId, claimedAt, claimedBy } = reset
-  if (by === 'sweep' && obstacle === 'newer_password')
+  if (by === 'sweep' && why === 'newer_password')
     await parts.sessions.end(userId, { id, at: claimedAt, isExact: true })
-  await auditRejected(parts, reset, obstacle, claimedBy, `rejected:${id}`)
+  await auditRejected(parts, reset, why, claimedBy, `rejected:${id}`)
   await parts.tokens.advance(id, 'rejected', parts.clock.now())
   return undefined
 }
@@ -120,11 +111,7 @@ export async function auditRejected(
 }
 
 /** Ends everything after the host replaced a password (3.5). One browser gets a new session, and the owner gets a mail. */
-export async function passwordChanged(
-  parts: FlowParts,
-  accountId: string,
-  browser?: Browser,
-): Promise<EndedAccount> {
+export async function passwordChanged(parts: FlowParts, accountId: string, browser?: Browser) {
   const { users, outbox, audit, settings, clock } = parts
   const session = browser && (await parts.liveSession(browser, accountId))
   const requester = browser ? parts.requesterOf(browser.req) : NOBODY

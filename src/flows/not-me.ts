@@ -9,6 +9,9 @@ import { MAX_MAILED } from './link.ts'
 import { endSessions } from './new-password.ts'
 import type { FlowParts } from './parts.ts'
 
+/** `under_way`: a password is being set just now. */
+type Outcome = ReportOutcome | 'under_way'
+
 export function createNotMe(parts: FlowParts) {
   const { users, audit, clock } = parts
   const { notMeTokens } = parts.store
@@ -19,12 +22,12 @@ export function createNotMe(parts: FlowParts) {
     },
 
     /**
-     * Undoes a mail once. Each step can be repeated, so the mail is marked as used last. `under_way`: a password is being set just now.
-     * `mayReset`: a reset link would go to the mailbox of the mail.
+     * Undoes a mail once. Each step can be repeated, so the mail is marked as used last. `mayReset`: a reset link would go to the mailbox of
+     * the mail.
      */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
-      const outcome = mail.usedAt ? 'done' : await undo(parts, mail, by)
+      const outcome: Outcome = mail.usedAt ? 'done' : await undo(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
       if (account && outcome !== 'done') {
@@ -72,11 +75,7 @@ async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {
   return isUnderWay ? 'under_way' : 'password'
 }
 
-async function undo(
-  parts: FlowParts,
-  mail: NotMeToken,
-  by: Requester,
-): Promise<ReportOutcome | 'under_way'> {
+async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const { users, store } = parts
   const { kind, userId, email } = mail
   const user = await users.findById(userId)
@@ -103,11 +102,7 @@ const MAX_TRIES = 10
  * Replaces the password by a random one: an account without a password could not be reset. It replaces only the hash that was read here. So
  * a link that is used at the same time fails, or the next try sees its password.
  */
-async function block(
-  parts: FlowParts,
-  mail: NotMeToken,
-  by: Requester,
-): Promise<ReportOutcome | 'under_way'> {
+async function block(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const { users, store, hashPassword } = parts
   const { id, userId, email } = mail
   const unusable = await store.notMeTokens.block(id, await hashPassword(newToken(), by))

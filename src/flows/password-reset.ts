@@ -148,11 +148,8 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
-async function validate(
-  { passwordRules, users, clock }: FlowParts,
-  token: Token,
-  password: string,
-) {
+async function validate(parts: FlowParts, token: Token, password: string) {
+  const { passwordRules, users, clock } = parts
   if (!passwordRules.isAsked()) return undefined
   const account = await users.findById(token.userId)
   if (!account || linkState(token, account, clock.now()) !== 'usable') return undefined

@@ -160,11 +160,7 @@ function waitsUntil({ purgeAt }: PendingLogin): Date {
 }
 
 /** Whether it is still a login of this account: the account is unchanged since the password was checked, and no cut-off ended the login. */
-export function isLoginOf(
-  pending: PendingLogin,
-  user: User,
-  cutoffs: SessionCutoffs | undefined,
-): boolean {
+export function isLoginOf(pending: PendingLogin, user: User, cutoffs: SessionCutoffs | undefined) {
   const { accountId, ts: second, accountFlowsSeen: seen } = pending.captured.login
   return (
     pending.accountId === user.id &&
