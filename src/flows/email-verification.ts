@@ -42,7 +42,7 @@ export interface LinkRefusal extends LinkContext {
 export function createEmailVerification(parts: FlowParts) {
   const { users, settings } = parts
   return {
-    /** Whether this user may not finish the login (4.8). */
+    /** Whether the login has to wait (4.8). */
     blocks: (user: User) => settings().requireEmailVerification && !user.emailVerified,
 
     block: block.bind(undefined, parts),
@@ -68,7 +68,6 @@ export function createEmailVerification(parts: FlowParts) {
       const found = await find(parts, link)
       if ('refusal' in found) return found
       const { token } = found
-      // A usable link is as good for this as an expired one.
       const state = verificationState(found)
       if (state !== 'expired' && state !== 'usable') return refuse(parts, token, state, by)
       const context = await requestRenewal(parts, 'email_verification', token, by, form)

@@ -1,7 +1,6 @@
 /**
  * The flows, each in the file of its section: `password-reset.ts` (3.1), `email-verification.ts`, `waiting-login.ts` and `login-code.ts`
- * (3.2), `new-password.ts` (3.3, 3.5), `invitation.ts` (3.4), `not-me.ts` (3.6). What accounts and links mean is in `account.ts` and
- * `link.ts`. No flow knows a page, the provider, a mail server or a database.
+ * (3.2), `new-password.ts` (3.3, 3.5), `invitation.ts` (3.4), `not-me.ts` (3.6). No flow knows a page, a mail server or a database.
  */
 import { createEmailVerification } from './email-verification.ts'
 import { createInvitation } from './invitation.ts'

@@ -9,7 +9,6 @@ import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 
-/** The state of a link, by its record and its account. */
 export function linkState(
   token: Token,
   account: User | undefined,
@@ -27,7 +26,6 @@ export interface LinkContext extends Pick<Token, 'parameters'>, Partial<Pick<Tok
 
 export const linkContext = ({ parameters, locale }: Token): LinkContext => ({ parameters, locale })
 
-/** Writes the job of a mail. */
 export const askForMail = ({ outbox, settings, clock }: FlowParts, wanted: MailRequest) =>
   requestMail(outbox, wanted, settings(), clock.now())
 

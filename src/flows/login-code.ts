@@ -73,11 +73,11 @@ async function codeWait(parts: FlowParts, email: string | undefined) {
 /** Gives back the tries at this spelling of an address, for its owner. At some servers, an address with other dots is another mailbox. */
 export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
   const { limits } = parts.store
-  async function giveBack({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) {
+  const giveBack = rowsOf(parts, email).map(async ({ key, spelledKey }) => {
     const tries = await limits.giveBack(spelledKey, Infinity)
     if (tries > 0) await limits.giveBack(key, tries)
-  }
-  await Promise.all(rowsOf(parts, email).map(giveBack))
+  })
+  await Promise.all(giveBack)
 }
 
 /** The counters of a mailbox. `spelledKey` counts only the tries at this spelling of its address. */

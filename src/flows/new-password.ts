@@ -55,7 +55,6 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
   }
 }
 
-/** Verifies the address that a reset link went to: the user of the link has the mailbox. */
 async function verifyByReset(parts: FlowParts, reset: ClaimedReset, by: Finisher) {
   const { users, audit, clock } = parts
   const { id, userId: accountId, email, claimedBy } = reset
@@ -119,9 +118,8 @@ export async function passwordChanged(parts: FlowParts, accountId: string, brows
   const ended = await endAll(parts, accountId, { id, idpAt: session?.endsAt }, async (ended) => {
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && whyNoMail(user) === undefined) {
-      const { email, emailVerified } = user
-      const isClaim = !emailVerified
-      const change = { id, accountId, email, isClaim, parameters: {}, requester }
+      const isClaim = !user.emailVerified
+      const change = { id, accountId, email: user.email, isClaim, parameters: {}, requester }
       await requestNotice(outbox, change, clock.now())
     }
     await audit({ ...ended, type: 'password_changed', ...requester })

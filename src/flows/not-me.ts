@@ -21,10 +21,7 @@ export function createNotMe(parts: FlowParts) {
       return mail && mail.purgeAt > clock.now() ? mail : undefined
     },
 
-    /**
-     * Undoes a mail once. Each step can be repeated, so the mail is marked as used last. `mayReset`: a reset link would go to the mailbox of
-     * the mail.
-     */
+    /** Undoes a mail once. The mail is marked as used last, as each step can be repeated. `mayReset`: its mailbox gets a reset link. */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
       const outcome: Outcome = mail.usedAt ? 'done' : await undo(parts, mail, by)
@@ -53,7 +50,7 @@ function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: U
   return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
 }
 
-/** What a mail or its link did. `unused`: nothing, or the account is gone. `password`: it set a password, or is the notice of a new one. */
+/** What a mail or its link did. `unused`: nothing. `password`: it set a password, or is the notice of a new one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
 async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {

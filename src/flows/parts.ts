@@ -10,7 +10,6 @@ import type { LinkStore } from './account.ts'
 import type { Environment } from './audit.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 
-/** What the flows are made of. */
 export interface FlowParts extends Environment, ClientNotifications {
   store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
   outbox: Pick<MailOutbox, 'add'>
@@ -22,7 +21,7 @@ export interface FlowParts extends Environment, ClientNotifications {
   passwordRules: Pick<PasswordRules, 'isAsked' | 'validate'>
   /** @param by - decides the place in the queue. */
   hashPassword(password: string, by: Requester): Promise<string>
-  /** Forgets wrong passwords, so that the user may sign in from that network. */
+  /** After that, the user may sign in from that network. */
   forgetTries(account: User, by: Requester): Promise<void>
   /** Stands for a text in records, and reveals nothing about it. */
   keyedHash(text: string): string
@@ -36,7 +35,7 @@ export interface PasswordLinkParts extends FlowParts {
   tokens: ResetTokenStore
 }
 
-/** The sessions of an account at the provider. Sessions of later logins stay. */
+/** Sessions at the provider. Those of later logins stay. */
 interface AccountSessions {
   /** The cut-offs of an account, as this request sees them. */
   readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
@@ -57,10 +56,7 @@ export interface Browser {
 
 /** The live session of a browser, read before an end of its account ends it too. */
 interface LiveSession {
-  /**
-   * End sessions at this time: one millisecond after the cut-off that the session has seen. The new session counts as having seen it. Any
-   * other end moves the cut-off past this time, and so ends the new session.
-   */
+  /** End sessions at this time, which the new session counts as having seen. Any other end moves the cut-off past it, and so ends it. */
   endsAt: Date
   /** Gives this browser a new session of the same login. If it fails, it logs why, and the browser is signed out like the others. */
   renew(): Promise<void>

@@ -17,7 +17,6 @@ const MAX_LOGINS = 10
 /** Longer than any request that fits into an address. */
 const MAX_CAPTURED_BYTES = 32_768
 
-/** The sender of a request, and the cookie of its browser. */
 export type BrowserRequester = Requester & { browser: string | undefined }
 
 /**
@@ -71,14 +70,12 @@ function newLogin(
   }
 }
 
-/** A login that waits, or may go on now. */
 export interface WaitingLogin {
   status: 'waiting' | 'verified'
   user: User
   login: PendingLogin
 }
 
-/** A login that cannot go on. */
 export interface ClosedLogin {
   status: 'continued' | 'ended'
   /** `undefined`: it is no login of this browser. */
@@ -149,7 +146,7 @@ export function createWaitingLogins(parts: FlowParts) {
   }
 }
 
-/** Whether it waits on a page where its code can be typed. */
+/** Whether its code can be typed where it waits. */
 export function isWaitingPage({ browserHash, continuedAt }: PendingLogin): boolean {
   return browserHash !== undefined && !continuedAt
 }
@@ -159,7 +156,7 @@ function waitsUntil({ purgeAt }: PendingLogin): Date {
   return new Date(purgeAt.getTime() - KEEP_LOGIN_MS)
 }
 
-/** Whether it is still a login of this account: the account is unchanged since the password was checked, and no cut-off ended the login. */
+/** Whether the account is unchanged since the password was checked, and no cut-off ended the login. */
 export function isLoginOf(pending: PendingLogin, user: User, cutoffs: SessionCutoffs | undefined) {
   const { accountId, ts: second, accountFlowsSeen: seen } = pending.captured.login
   return (
