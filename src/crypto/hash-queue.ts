@@ -11,7 +11,7 @@ interface HashQueueLimits {
   waitingOfOne: number
 }
 
-/** Networks take turns, each in the order of its requests. So no request waits behind the many of another network. */
+/** Networks take turns, each in the order of its requests, so that no request waits behind the many of another network. */
 export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimits): HashQueue {
   let running = 0
   /** The waiting requests of each network, in the order of their turns. Each entry is called with whether it got a place. */
