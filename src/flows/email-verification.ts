@@ -112,14 +112,11 @@ async function open(
   if ('refusal' in found) return found
   const { token, account, end } = found
   const state = verificationState(found)
-  if (found.state === 'usable' && state === 'used') {
+  if (found.state === 'usable' && state === 'used')
     return { refusal: 'verified', reason: state, ...linkContext(token) }
-  }
-  if (state !== 'usable' || !account) {
+  if (state !== 'usable' || !account)
     return refuse(parts, token, state === 'usable' ? 'changed' : state, requester, end)
-  }
-  const { username } = account
-  return { username, token, ...(await loginsOf(parts, token, account, browser)) }
+  return { username: account.username, token, ...(await loginsOf(parts, token, account, browser)) }
 }
 
 async function loginsOf(

@@ -29,7 +29,6 @@ export interface FlowParts extends Environment, ClientNotifications {
   loginCodes: LoginCodes
 }
 
-/** For the links of one kind that lead to a password form. */
 export interface PasswordLinkParts extends FlowParts {
   kind: PasswordLinkKind
   tokens: ResetTokenStore

@@ -123,9 +123,8 @@ export function createWaitingLogins(parts: FlowParts) {
       if (!mayGoOn) return { status: 'waiting', user, login }
       // Looks again: another login ends this one before it verifies, perhaps after the first look.
       const now = await findOwn(id, browser)
-      return now && !isVoid(now)
-        ? { status: 'verified', user, login }
-        : { status: 'ended', captured }
+      if (!now || isVoid(now)) return { status: 'ended', captured }
+      return { status: 'verified', user, login }
     },
 
     /** Whether the user cancelled the login on its page. Also `true` if the login is gone. */
