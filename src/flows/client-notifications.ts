@@ -64,5 +64,4 @@ function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {
 const rankOf = ({ state }: ClientLogout) => WORST_FIRST.indexOf(state)
 
 /** `false`: the user has to sign out of the client. */
-export const isNotified = ({ state }: ClientLogout): boolean =>
-  state === 'waiting' || state === 'sent'
+export const isNotified = ({ state }: ClientLogout) => state === 'waiting' || state === 'sent'

@@ -114,10 +114,9 @@ const UNKNOWN: RefusedLink = { fault: 'unknown', parameters: {} }
 const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...linkContext(token) })
 
 async function find(parts: PasswordLinkParts, token: string) {
-  const { kind } = parts
-  const found = await findLink(parts, kind, token)
+  const found = await findLink(parts, parts.kind, token)
   // A stranger too may ask for another reset link, but a void invitation stays void.
-  const isOver = kind === 'invitation' && found?.state === 'expired' && wasVoided(found.token)
+  const isOver = parts.kind === 'invitation' && found?.state === 'expired' && wasVoided(found.token)
   return isOver ? ({ ...found, state: 'changed' } as const) : found
 }
 
