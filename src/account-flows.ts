@@ -16,10 +16,7 @@ export interface AccountFlows extends Login, LoginPassword {
    * it wraps your adapter, which keeps them instead. Without this adapter, ended sessions come back to life.
    */
   adapter(yours?: AdapterConstructor | AdapterFactory): AdapterFactory
-  /**
-   * Adds our checks to an interaction policy, such as `interactionPolicy.base()`, and returns it. If you never call it, `attach` logs a
-   * warning; in production it throws a `TypeError`.
-   */
+  /** Adds our checks to a policy, such as `interactionPolicy.base()`. If you never call it, `attach` warns; in production it throws. */
   policy(base: InteractionPolicy): InteractionPolicy
   /**
    * Adds our routes. Call it once, before `provider.callback()` and before mounting.
@@ -34,10 +31,7 @@ export interface AccountFlows extends Login, LoginPassword {
   start(options?: { workers?: boolean }): Promise<void>
   /** Takes no more jobs, and waits for running ones: at most `withinMs` milliseconds (10,000 by default). */
   stop(options?: { withinMs?: number }): Promise<void>
-  /**
-   * Whether this process can serve people now, for a readiness probe. It says nothing about accounts or mails, so it may be public. It
-   * answers within 2 seconds and never throws.
-   */
+  /** Whether this process can serve people now, for a readiness probe. It may be public. It answers within 2 seconds and never throws. */
   health(): Promise<Health>
   /**
    * The admin API for any host. Koa, Express, Fastify with middie: `app.use(flows.adminApi)`. `node:http`: `flows.adminApi(req, res,
@@ -45,8 +39,8 @@ export interface AccountFlows extends Login, LoginPassword {
    */
   adminApi: Mount
   /**
-   * Redirects `/.well-known/change-password`, at the root of the origin, to the forgot-password form. Mount it like `adminApi`; it passes
-   * other requests on. Password managers use this path ("A Well-Known URL for Changing Passwords", W3C).
+   * Redirects `/.well-known/change-password`, at the root of the origin, to the forgot-password form, for password managers (W3C). Mount it
+   * like `adminApi`; it passes other requests on.
    */
   wellKnownChangePassword: Mount
   /**

@@ -14,7 +14,6 @@ export interface SleepOptions {
   ref?: boolean
 }
 
-/** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => new Date(),
 
@@ -46,11 +45,7 @@ export async function within<T>(
 }
 
 /** A signal that aborts with a `TimeoutError` after `ms` milliseconds, or together with `stop`, with its reason. `cancel` ends the wait. */
-export function timeout(
-  clock: Clock,
-  ms: number,
-  stop?: AbortSignal,
-): { signal: AbortSignal; cancel(): void } {
+export function timeout(clock: Clock, ms: number, stop?: AbortSignal) {
   const over = new AbortController()
   const { signal } = over
   const late = () => over.abort(new DOMException('The time is up', 'TimeoutError'))

@@ -3,22 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import type { AccountFlows } from './account-flows.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import type { Requester } from './contract/index.ts'
-import {
-  createAuthorizeSig,
-  createOwnKeyRing,
-  createKeyRing,
-  keyedHash as hashWith,
-} from './crypto/keys.ts'
+import { createAuthorizeSig, createKeyRing, createOwnKeyRing, keyedHashBy } from './crypto/keys.ts'
 import { createLoginCodes } from './crypto/login-code.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
-import { createVoidLinks, usersVoidingLinks } from './flows/account.ts'
+import { usersVoidingLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
-import {
-  createClientNotifications,
-  createEndSessions,
-  createPasswordChanged,
-} from './flows/password-changed.ts'
+import { createClientNotifications } from './flows/client-notifications.ts'
 import { createFlows } from './flows/flows.ts'
 import { loadBodyReader } from './http/form.ts'
 import { createBrowserSide } from './http/browser-side.ts'
@@ -72,7 +63,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   // The keys, the store, and the settings in it.
   const keys = createKeyRing(checked.secrets)
   const box = createSecretBox(keys)
-  const store = flowsStore(checked.store, clock)
+  const plainStore = flowsStore(checked.store, clock)
+  const pendingLogins = sealedLogins(plainStore.pendingLogins, box)
+  const store = { ...plainStore, pendingLogins }
   const { cutoffs, limits, clientLogouts: logouts } = store
   const settingsKeeper = createSettingsKeeper(store.settings, box, log, checked.hasTransport)
   const settings = settingsKeeper.current
@@ -83,9 +76,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   // What the keys sign, seal and hash; passwords.
   const authorizeSig = createAuthorizeSig(keys)
   const loginCodes = createLoginCodes(keys)
-  const keyedHash = (text: string) => hashWith(keys, text)
+  const keyedHash = keyedHashBy(keys)
+  const keyed = { keyedHash, authorizeSig, loginCodes }
   const keyRing = createOwnKeyRing(store.keyRings, keys, oauthUrl)
-  const pendingLogins = sealedLogins(store.pendingLogins, box)
   const passwords = createPasswords(checked, settings)
   const { passwordRules, verifyPassword, dearestCost } = passwords
   const hashPassword = (password: string, by?: Requester) =>
@@ -111,8 +104,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const policy = createAccountPolicy(users, settings, log)
 
   // Jobs and mails. When they look up a disabled user, the links mailed to that user become void.
-  const { voidLinks, voidEverything } = createVoidLinks(store)
-  const watchedUsers = usersVoidingLinks(users, voidLinks)
+  const watchedUsers = usersVoidingLinks(users, store)
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
   const sender = createMailSender(settings, clock, refreshTokens, transport)
@@ -122,28 +114,19 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const mail = createMailPipeline({ ...mailParts, ...common })
 
   // The flows.
-  const ends = { users, sessions, voidEverything, clientsOf, outbox: mail, ...common }
-  const endSessions = createEndSessions(ends)
   const flows = createFlows({
-    resetTokens: store.resetTokens,
-    invitationTokens: store.invitationTokens,
-    verificationTokens: store.verificationTokens,
-    notMeTokens: store.notMeTokens,
-    pendingLogins,
-    limits,
+    store,
     users: watchedUsers,
     outbox: mail,
     sessions,
-    readCutoffs: sessions.readCutoffs,
-    endSessions,
-    voidEverything,
+    clientsOf,
     appsOf,
+    liveSession,
+    requesterOf,
     passwordRules,
     hashPassword,
     forgetTries: (user, by) => forgetTries({ limits, keyedHash, users }, user, by),
-    keyedHash,
-    authorizeSig,
-    loginCodes,
+    ...keyed,
     ...common,
   })
   const { passwordReset, invitation } = flows
@@ -175,16 +158,15 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const adminApi = createAdminApi(
     {
       ...checked,
+      ...keyed,
       store,
       users,
       settingsKeeper,
       keyRing,
-      keyedHash,
-      authorizeSig,
       oauthUrl,
       views,
       clientsOf,
-      endSessions,
+      endSessions: flows.endSessions,
       invite: invitation.invite,
       outbox: mail,
       canSend: sender.canSend,
@@ -224,8 +206,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi,
     wellKnownChangePassword: createWellKnown(`${oauthUrl}/forgot-password`),
     events,
-    endSessions,
-    passwordChanged: createPasswordChanged({ ...ends, liveSession, requesterOf }),
+    endSessions: flows.endSessions,
+    passwordChanged: flows.passwordChanged,
     invite: (user, parameters) => invitation.invite(user, parameters),
   }
 }

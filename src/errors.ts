@@ -23,7 +23,6 @@ export interface MailFault {
   reply?: string
 }
 
-/** The step in words, such as `at RCPT TO` or `while connecting`. */
 export function atStep({ step }: Pick<MailFault, 'step'>): string {
   if (/^[A-Z]/.test(step)) return `at ${step}`
   return `while ${step === 'token' ? 'asking for an access token' : step}`
@@ -47,7 +46,7 @@ export class AccountFlowsError extends Error {
   }
 }
 
-/** Whether the store cannot be reached for now. Only the code counts, so that a host's own store can throw it too. */
+/** Only the code counts, so that a host's own store can throw it too. */
 export function isStoreUnavailable(error: unknown): boolean {
   return hasCode(error, 'ERR_STORE_UNAVAILABLE')
 }
@@ -77,7 +76,6 @@ export function refuseWeak(log: Log): (problem: string) => void {
   }
 }
 
-/** @throws TypeError with the problem. */
 export function must(isSo: unknown, problem: string): asserts isSo {
   if (!isSo) throw new TypeError(problem)
 }

@@ -39,10 +39,7 @@ export function framesOf(error: unknown): string[] {
   return frames.slice(0, MAX_FRAMES).map((line) => line.trim())
 }
 
-/**
- * One line of JSON that is safe for terminals, editors and line splitters. Control and formatting characters, line separators and halves of
- * characters are escaped. A part that JSON cannot hold is left out, and the line says so.
- */
+/** One line of JSON that is safe for terminals and line splitters. What JSON cannot hold is left out, and the line says so. */
 export function jsonLine(record: Record<string, unknown>): string {
   const { time, level, message } = record
   const without = (details: string) =>

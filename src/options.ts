@@ -98,7 +98,6 @@ export interface AccountFlowsOptions {
 
 export const MIN_KEY_BYTES = 32
 
-/** The options, checked and complete. */
 export type CheckedOptions = ReturnType<typeof checkOptions>
 
 export function checkOptions(options: AccountFlowsOptions) {

@@ -76,7 +76,7 @@ export type MailKind = keyof Rows
 /** The kinds whose mails hold a link with a token. */
 export type LinkKind = { [K in MailKind]: Rows[K]['link'] extends object ? K : never }[MailKind]
 /** The kinds whose link leads to a password form. */
-export type PasswordLinkKind = Exclude<LinkKind, 'email_verification'>
+export type PasswordLinkKind = 'password_reset' | 'invitation'
 /** The parts of the store that hold tokens. */
 export type TokenPart = Rows[LinkKind]['link']['tokens']
 export type MailTemplate = Rows[MailKind]['template']

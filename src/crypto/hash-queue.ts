@@ -1,19 +1,17 @@
 import { availableParallelism } from 'node:os'
 import { AccountFlowsError } from '../errors.ts'
 
-/** Does `work` once a thread is free. Throws `ERR_OVERLOADED` if too many wait. Requests of unknown networks share a line. */
+/** Does `work` once a thread is free. Throws `ERR_OVERLOADED` if too many wait. */
 export type HashQueue = <T>(work: () => Promise<T>, network?: string) => Promise<T>
 
 interface HashQueueLimits {
-  /** How many requests run at the same time. */
   atOnce: number
-  /** How many requests wait, at most. */
   waiting: number
-  /** How many requests of one network wait, at most. Those of unknown networks may be half of all. */
+  /** How many requests of one network wait, at most. Those of unknown networks share a line, and may be half of all. */
   waitingOfOne: number
 }
 
-/** Networks take turns, each in the order of its requests. So no request waits behind the many of another network. */
+/** Networks take turns, each in the order of its requests, so that no request waits behind the many of another network. */
 export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimits): HashQueue {
   let running = 0
   /** The waiting requests of each network, in the order of their turns. Each entry is called with whether it got a place. */
@@ -60,7 +58,7 @@ export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimi
   }
 }
 
-/** `networkOf` answers the same for an address that it cannot read. */
+/** Also what `networkOf` says of an address that it cannot read. */
 const UNKNOWN = 'unknown'
 
 /** How many wait for each request that runs. At cost 12, the last of them waits for about ten seconds. */
@@ -69,15 +67,10 @@ const WAITING_FOR_EACH = 32
 /** How many of one network wait for each request that runs. If no other network waits, the last waits for about a second. */
 const OF_ONE_FOR_EACH = 4
 
-/** How many threads libuv starts without `UV_THREADPOOL_SIZE`. */
+/** Of libuv, without `UV_THREADPOOL_SIZE`. */
 const DEFAULT_THREADS = 4
 
-/**
- * One thread stays free for files and DNS look-ups, because bcrypt shares these threads. The system gives the event loop its share of the
- * processors. Measured on two processors: a request beside a full queue took 17 ms instead of 10. A third more passwords were hashed.
- *
- * @param poolSize `UV_THREADPOOL_SIZE`, which libuv reads too.
- */
+/** One thread stays free for files and DNS look-ups, because bcrypt shares these threads. The event loop still gets its share. */
 export function hashQueueLimits(processors: number, poolSize: string | undefined): HashQueueLimits {
   const threads = poolSize === undefined ? DEFAULT_THREADS : Number.parseInt(poolSize, 10) || 1
   const atOnce = Math.max(1, Math.min(processors, threads - 1))

@@ -1,7 +1,7 @@
 import bcrypt from 'bcrypt'
 import type { User } from '../contract/index.ts'
 import { hashQueue, type HashQueue } from './hash-queue.ts'
-import { hashPassword, isReadWhole } from './password.ts'
+import { isReadWhole } from './password.ts'
 import { newToken } from './token.ts'
 
 /** How you hash passwords if not with bcrypt, for example with Argon2. */
@@ -18,14 +18,14 @@ export type VerifyPassword = (
   network?: string,
 ) => Promise<boolean>
 
-/** Hashes and compares passwords, in one queue. `warnOfCost` gets the cost of a stored hash that strangers recognise by its time. */
+/** Hashes and compares, in one queue. `warnOfCost` gets the cost of a stored hash that strangers recognise by its time. */
 export function createHashing(
   hashing: Hashing | undefined,
   bcryptCost: number,
   warnOfCost: (cost: number) => void,
 ) {
   const hash = (password: string) =>
-    hashing ? hashing.hash(password) : hashPassword(password, bcryptCost)
+    hashing ? hashing.hash(password) : bcrypt.hash(password, bcryptCost)
   return {
     hashPassword: (password: string, network?: string) => hashQueue(() => hash(password), network),
     verifyPassword: hashing
@@ -47,7 +47,7 @@ function verifyWith(hashing: Hashing): VerifyPassword {
     }, network)
 }
 
-/** The lowest cost that bcrypt accepts. */
+/** Of bcrypt. */
 const LOWEST_COST = 4
 const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 
@@ -55,8 +55,8 @@ const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 const FOLLOWED_COSTS = 2
 
 /**
- * Does the same bcrypt work for every user, known or not, in one place of the queue. After it sees a hash of a higher cost, every check
- * does the work of that cost. A hash beyond `FOLLOWED_COSTS` is compared alone, with a warning.
+ * Does the same bcrypt work for every user, known or not. After it sees a hash of a higher cost, every check does the work of that cost. A
+ * hash beyond `FOLLOWED_COSTS` is compared alone, with a warning.
  */
 export function createVerifyPassword(
   bcryptCost: number,

@@ -1,7 +1,4 @@
-/**
- * The keys of the flows, one for each purpose, derived from the host's secrets. This folder is for auditors: keys, signatures, tokens,
- * codes and passwords. It knows neither a flow nor its callers.
- */
+/** The keys of the flows, derived from the host's secrets. This folder is for auditors. It knows neither a flow nor its callers. */
 import { createHash, createHmac, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
 import type { RequestParameters } from '../contract/index.ts'
 import type { KeyRings, NotedKeyRing } from '../store/index.ts'
@@ -18,7 +15,7 @@ export type KeyPurpose = 'authorize_sig' | 'jwe' | 'keyed_hash' | 'login_code'
 /** The first key signs and encrypts, all verify and decrypt. */
 export type KeyRing = (purpose: KeyPurpose) => readonly [DerivedKey, ...DerivedKey[]]
 
-/** Derives the keys of each purpose from the secrets, by HKDF-SHA-256 (RFC 5869). */
+/** By HKDF-SHA-256 (RFC 5869). */
 export function createKeyRing(secrets: readonly [Buffer, ...Buffer[]]): KeyRing {
   const [first, ...others] = secrets
   const ringOf = (purpose: KeyPurpose) =>
@@ -39,9 +36,8 @@ function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
 }
 
 /** Stands for a text in records: equal texts have equal hashes. Without the key, a hash reveals nothing. */
-export function keyedHash(keys: KeyRing, text: string): string {
-  return signatureOf(text, keys('keyed_hash')[0])
-}
+export const keyedHashBy = (keys: KeyRing) => (text: string) =>
+  signatureOf(text, keys('keyed_hash')[0])
 
 export type AuthorizeSig = ReturnType<typeof createAuthorizeSig>
 
@@ -71,7 +67,7 @@ function signedText(token: string, { clientId, redirectUri, scope, state }: Requ
   return JSON.stringify([token, clientId, redirectUri, scope, state].map((value) => value ?? null))
 }
 
-/** Long enough that three notes may be late or lost. */
+/** So three notes may be late or lost. */
 const NOTED_WITHIN_MS = 240_000
 
 export type OwnKeyRing = ReturnType<typeof createOwnKeyRing>

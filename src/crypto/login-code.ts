@@ -28,7 +28,7 @@ function codeUnder({ bytes }: DerivedKey, loginId: string): string {
   }
 }
 
-/** The code that the user typed, in digits of any script. Blanks, hyphens and invisible marks are ignored. `undefined`: not six digits. */
+/** The typed code, in digits of any script. Blanks, hyphens and invisible marks are ignored. `undefined`: not six digits. */
 export function readCode(typed: string): string | undefined {
   const code = typed
     .slice(0, 100)

@@ -7,10 +7,7 @@ const TAG_BYTES = 16
 
 export type SecretBox = ReturnType<typeof createSecretBox>
 
-/**
- * Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516), under the first key of the ring. Each secret is bound to its
- * purpose, such as the host that a password was given for.
- */
+/** Encrypts secrets at rest as a compact JWE, `dir` with A256GCM (RFC 7516). Each is bound to its purpose, such as a host. */
 // Not with jose: WebCrypto takes ten times as long, and each record of the provider is sealed.
 export function createSecretBox(keys: KeyRing) {
   return {

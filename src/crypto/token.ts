@@ -10,7 +10,7 @@ export function isToken(value: string): boolean {
   return /^[A-Za-z0-9_-]{43}$/.test(value)
 }
 
-/** What is stored of a token: the lower-case hex SHA-256 of its characters. */
+/** What is stored of a token: lower-case hex. */
 export function hashToken(token: string): string {
   return createHash('sha256').update(token).digest('hex')
 }

@@ -1,17 +1,17 @@
-/** Finds accounts, says whether one may get a mail, and whether it is unchanged since its link was issued. */
+/** Finds accounts, says whether they may get a mail or have changed since their link was issued, and voids links. */
 import { passwordDigest } from '../crypto/password.ts'
-import { type LinkKind, linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
+import { linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import type { User, UserStore } from '../contract/index.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
+import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
 type UserMatch = User | 'ambiguous' | 'unknown'
 
 /**
- * Finds the user of an identifier (4.2.3). A verified address wins over the username of another user. So a stranger cannot take over an
- * address by choosing it as a username. The look-ups are the same whether or not the user exists.
+ * Finds the user of an identifier (4.2.3), by the same look-ups for all. A verified address wins over a username, so that a stranger cannot
+ * take over an address by choosing it as a username.
  */
 export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
   const typed = withoutBlanks(identifier)
@@ -24,7 +24,7 @@ export async function findUser(users: UserStore, identifier: string): Promise<Us
   return onlyOne(exact.length > 0 ? exact : matches)
 }
 
-/** Finds the user of a username: by its exact bytes, then without blanks around it, then in any ASCII case. */
+/** By its exact bytes, then without blanks around it, then in any ASCII case. */
 export async function findByName(users: UserStore, typed: string): Promise<UserMatch> {
   const name = withoutBlanks(typed)
   const first = typed.includes('@') ? name : typed
@@ -47,14 +47,12 @@ function mayBeMeant(typed: string, named: UserMatch): boolean {
   return equalsInAsciiCase(typed, named.email ?? '')
 }
 
-/** Why no mail can be sent to the account. `undefined`: a mail can be sent. */
 export function whyNoMail({ disabled, email }: Pick<User, 'disabled' | 'email'>) {
   if (disabled) return 'disabled'
   if (email === undefined) return 'no_address'
   return isMailAddress(email) ? undefined : 'bad_address'
 }
 
-/** Only an account without a password can be invited. `undefined`: it can be invited. */
 export function whyNoInvitation({ passwordHash }: User) {
   return passwordHash === undefined ? undefined : 'has_password'
 }
@@ -73,51 +71,44 @@ export function hasSamePassword(issued: IssuedFor, user: User): boolean {
   return passwordDigest(user.passwordHash) === issued.passwordDigest
 }
 
-/** Whether the address that a link went to is verified, by this link or in another way. If so, the link is no longer needed. */
+/** Whether the address that a link went to is verified, by this link or in another way. */
 export function isVerified({ email }: IssuedFor, account: User | undefined): boolean {
   return (
     account !== undefined && account.email === email && account.emailVerified && !account.disabled
   )
 }
 
-/**
- * Voids the mailed links of an account: those of the given kinds, or all. It also ends all logins of the account that wait. A reset whose
- * password was accepted is still finished.
- */
-export type VoidLinks = (accountId: string, kinds?: readonly LinkKind[]) => Promise<void>
-
 /** So long ago that a void link has expired by every clock. */
 const VOIDED_AT = new Date(0)
 
-export function createVoidLinks(
-  store: Pick<AccountFlowsStore, 'pendingLogins' | 'outbox' | TokenPart>,
-) {
-  const voidLinks: VoidLinks = async (userId, kinds = linkKinds) => {
-    await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
-    for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
-  }
+export interface LinkStore extends Pick<AccountFlowsStore, 'pendingLogins' | TokenPart> {
+  outbox: Pick<MailOutbox, 'requestsOf' | 'supersede'>
+}
 
-  /** Also voids mails that are not sent yet, or are on their way to the mail server. */
-  const voidEverything: VoidLinks = async (userId, kinds = linkKinds) => {
-    for (const kind of kinds) {
-      const requests = await store.outbox.requestsOf(userId, kind)
-      const ids = requests.map(({ id }) => id)
-      await store.outbox.supersede(ids, VOIDED_AT)
-    }
-    await voidLinks(userId, kinds)
-  }
+/** Voids the mailed links of an account, and ends its waiting logins. A password that was accepted is still set. */
+async function voidLinks(store: LinkStore, userId: string, kinds = linkKinds) {
+  await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
+  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
+}
 
-  return { voidLinks, voidEverything }
+/** Also voids mails that are not sent yet, or are on their way to the mail server. */
+export async function voidEverything(store: LinkStore, userId: string, kinds = linkKinds) {
+  for (const kind of kinds) {
+    const requests = await store.outbox.requestsOf(userId, kind)
+    const ids = requests.map(({ id }) => id)
+    await store.outbox.supersede(ids, VOIDED_AT)
+  }
+  await voidLinks(store, userId, kinds)
 }
 
 export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
   return expiresAt.getTime() === VOIDED_AT.getTime()
 }
 
-/** Voids the links of each disabled user that it finds. So they stay void when the user is enabled again. */
-export function usersVoidingLinks(users: UserStore, voidLinks: VoidLinks): UserStore {
+/** Voids the links of each disabled user that it finds, so that they stay void when the user is enabled again. */
+export function usersVoidingLinks(users: UserStore, store: LinkStore): UserStore {
   async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
-    if (user?.disabled) await voidLinks(user.id)
+    if (user?.disabled) await voidLinks(store, user.id)
     return user
   }
 

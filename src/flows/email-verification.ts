@@ -1,57 +1,35 @@
-/**
- * E-mail verification during the login (3.2). `blocks` and `block` keep a login that must wait. `resend` and `renew` ask for another link;
- * a worker mails it (`mail/kinds.ts`). `open` checks a link without using it up; `confirm` and `confirmByCode` verify.
- */
-import type { AuthorizeSig } from '../crypto/keys.ts'
+/** E-mail verification during the login (3.2). `open` checks a link without using it up; `confirm` and `confirmByCode` verify. */
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { CapturedRequest } from '../store/logins.ts'
-import type { RequestParameters, LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
+import type { RequestParameters, LinkEnd, Requester, User } from '../contract/index.ts'
 import {
   parametersOf,
   isSameRequest,
   type VerificationLink,
   type VerificationReason,
 } from '../contract/requests.ts'
-import type {
-  PendingLogin,
-  PendingLoginStore,
-  Token,
-  VerificationTokenStore,
-} from '../store/index.ts'
+import type { PendingLogin, Token } from '../store/index.ts'
 import { isVerified, wasVoided } from './account.ts'
-import { eventBy, type Environment } from './audit.ts'
+import { eventBy } from './audit.ts'
 import {
+  askForMail,
   findLink,
   linkContext,
   MAX_MAILED,
-  renewalOf,
+  requestRenewal,
   verificationState,
-  type AskForMail,
   type LinkContext,
-  type ReadCutoffs,
 } from './link.ts'
-import type { CodeOutcome, CodeTries } from './login-code.ts'
-import { isLoginOf, isWaitingPage, MAX_LOGINS, newPendingLogin } from './waiting-login.ts'
-
-export interface VerificationParts extends Environment {
-  pendingLogins: PendingLoginStore
-  verificationTokens: VerificationTokenStore
-  users: UserStore
-  readCutoffs: ReadCutoffs
-  askForMail: AskForMail
-  authorizeSig: Pick<AuthorizeSig, 'verify'>
-  codes: Pick<CodeTries, 'tryCode' | 'codeOf'>
-}
-
-type LinkOpener = Requester & { browser: string | undefined }
+import { codeOf, tryCode, type CodeOutcome } from './login-code.ts'
+import type { FlowParts } from './parts.ts'
+import { block, isLoginOf, isWaitingPage, type BrowserRequester } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */
 export interface OpenedLink {
   username: string
   token: Token
-  /** The login that the link was mailed for. `undefined`: there was no such login, or it is over. */
+  /** The login that the link was mailed for. `undefined`: there is none, or it is over. */
   login: PendingLogin | undefined
-  /** The login of this account that waits in this browser: `login`, or else the newest. Without one: `login`, if it went on here before. */
+  /** The login of the account that waits in this browser: `login`, or else the newest. Without one: `login`, if it went on here. */
   here: PendingLogin | undefined
 }
 
@@ -61,131 +39,94 @@ export interface LinkRefusal extends LinkContext {
   reason: VerificationReason
 }
 
-export function createEmailVerification(parts: VerificationParts) {
-  const { users, pendingLogins, askForMail, codes, settings, clock } = parts
+export function createEmailVerification(parts: FlowParts) {
+  const { users, settings } = parts
   return {
-    /** Whether this user may not finish the login (4.8). */
+    /** Whether the login has to wait (4.8). */
     blocks: (user: User) => settings().requireEmailVerification && !user.emailVerified,
 
-    /**
-     * Keeps a login that has to wait, and asks for a link. The same request in the same browser is the same login. It comes back void if
-     * the user reported it ("This wasn't me"), it had too many wrong codes, or the account is verified by now. `undefined`: the request is
-     * too long to be kept, and nothing was done.
-     */
-    async block(user: User, captured: CapturedRequest, { browser, ...requester }: LinkOpener) {
-      const lifetimeMs = settings().emailVerificationExpiration
-      const login = newPendingLogin(user, captured, browser, clock.now(), lifetimeMs)
-      if (!login) return undefined
-      const { id } = login
-      const isKept = await pendingLogins.save(login, MAX_LOGINS)
-      // If another login verified since the host read the account, it has ended this one.
-      const isLate = (await users.findById(user.id))?.emailVerified
-      if (isLate) await pendingLogins.change({ id }, { isVoid: true })
-      if (!isKept || isLate) return { ...login, passwordDigest: '' }
-      const whose = { accountId: user.id, pendingLoginId: id }
-      const parameters = parametersOf(captured)
-      await askForMail({ kind: 'email_verification', ...whose, parameters, requester })
-      return login
-    },
+    block: block.bind(undefined, parts),
 
-    /** Asks for a new link (4.7), by name or for a login that waits. It does the same work for every name, and returns nothing. */
+    /** Asks for a new link (4.7). It does the same work for every name, and returns nothing. */
     resend: (
       whose: { identifier: string } | { accountId: string; pendingLoginId: string },
       parameters: RequestParameters,
       requester: Requester,
       form?: string,
-    ) => askForMail({ kind: 'email_verification', ...whose, parameters, requester, form }),
+    ) => askForMail(parts, { kind: 'email_verification', ...whose, parameters, requester, form }),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: isGenuine.bind(undefined, parts),
 
     open: open.bind(undefined, parts),
 
-    /** The code of the link's login, and for how long no code is compared. `undefined`: the login does not wait any more. */
+    /** The code of the link's login. `undefined`: the login does not wait any more. */
     codeOf: async ({ login }: OpenedLink) =>
-      login && isWaitingPage(login) ? codes.codeOf(login) : undefined,
+      login && isWaitingPage(login) ? codeOf(parts, login) : undefined,
 
-    /** Asks for a new link in place of a genuine one that expired. */
     async renew(link: VerificationLink, by: Requester, form?: string) {
       const found = await find(parts, link)
       if ('refusal' in found) return found
       const { token } = found
-      // A usable link is as good for this as an expired one.
       const state = verificationState(found)
-      if (state !== 'expired' && state !== 'usable')
-        return refuse(parts, token, state, 'account_changed', by)
-      await askForMail({ kind: 'email_verification', ...renewalOf(token, by), form })
-      return { refusal: undefined, ...linkContext(token) }
+      if (state !== 'expired' && state !== 'usable') return refuse(parts, token, state, by)
+      const context = await requestRenewal(parts, 'email_verification', token, by, form)
+      return { refusal: undefined, ...context }
     },
 
-    /**
-     * Verifies the address, marks the link as used, and ends the waiting logins of the account, except `goesOn`. It refuses if another
-     * request was first, or the account changed just now.
-     */
-    async confirm(
-      { token, login }: OpenedLink,
-      by: Requester,
-      goesOn = login?.id,
-    ): Promise<'confirmed' | LinkRefusal> {
-      const isOurs = ({ id }: Token) => id === token.id
-      if (await verifyAddress(parts, token, by, goesOn, isOurs)) return 'confirmed'
+    /** Verifies the address, and ends the waiting logins of the account, except `goesOn`. It refuses if another request was first. */
+    async confirm({ token, login }: OpenedLink, by: Requester, goesOn = login?.id) {
+      if (await verifyAddress(parts, token, by, goesOn)) return 'confirmed'
       const state = isVerified(token, await users.findById(token.userId)) ? 'used' : 'changed'
-      return refuse(parts, token, state, 'account_changed', by)
+      return refuse(parts, token, state, by)
     },
 
-    /** The same by a code that the user types where the login waits. `over` also: another request was first, or the account changed. */
+    /** The same by a typed code. `over` also: another request was first, or the account changed. */
     async confirmByCode(login: PendingLogin, typed: string, by: Requester): Promise<CodeOutcome> {
-      const outcome = await codes.tryCode(login, typed, by)
+      const outcome = await tryCode(parts, login, typed, by)
       if (outcome !== 'right') return outcome
       const { id, accountId: userId, email = '', captured } = login
-      const isOurs = ({ pendingLoginId }: Token) => pendingLoginId === id
       const whose = { id, userId, email, parameters: parametersOf(captured) }
-      return (await verifyAddress(parts, whose, by, id, isOurs)) ? 'right' : 'over'
+      return (await verifyAddress(parts, whose, by, id)) ? 'right' : 'over'
     },
   }
 }
 
-const isGenuine = (
-  parts: VerificationParts,
-  { token, parameters, authorizeSig }: VerificationLink,
-) => isToken(token) && parts.authorizeSig.verify(authorizeSig, token, parameters)
+const isGenuine = (parts: FlowParts, { token, parameters, authorizeSig }: VerificationLink) =>
+  isToken(token) && parts.authorizeSig.verify(authorizeSig, token, parameters)
 
-async function find(parts: VerificationParts, link: VerificationLink) {
+async function find(parts: FlowParts, link: VerificationLink) {
   if (!isGenuine(parts, link)) return unknownLink({})
-  const { verificationTokens, users, clock, readCutoffs } = parts
-  const found = await findLink(verificationTokens, users, link.token, clock.now(), readCutoffs)
+  const found = await findLink(parts, 'email_verification', link.token, parts.sessions)
   return found && isSameRequest(found.token.parameters, link.parameters)
     ? found
     : unknownLink(link.parameters)
 }
 
 async function open(
-  parts: VerificationParts,
+  parts: FlowParts,
   link: VerificationLink,
-  { browser, ...requester }: LinkOpener,
+  { browser, ...requester }: BrowserRequester,
 ): Promise<OpenedLink | LinkRefusal> {
   const found = await find(parts, link)
   if ('refusal' in found) return found
   const { token, account, end } = found
   const state = verificationState(found)
-  if (found.state === 'usable' && state === 'used') {
+  if (found.state === 'usable' && state === 'used')
     return { refusal: 'verified', reason: state, ...linkContext(token) }
-  }
-  if (state !== 'usable' || !account) {
-    return refuse(parts, token, state === 'usable' ? 'changed' : state, end, requester)
-  }
-  const { username } = account
-  return { username, token, ...(await loginsOf(parts, token, account, browser)) }
+  if (state !== 'usable' || !account)
+    return refuse(parts, token, state === 'usable' ? 'changed' : state, requester, end)
+  return { username: account.username, token, ...(await loginsOf(parts, token, account, browser)) }
 }
 
 async function loginsOf(
-  { pendingLogins, readCutoffs }: VerificationParts,
+  { store: { pendingLogins }, sessions }: FlowParts,
   { pendingLoginId: id }: Token,
   user: User,
   browser: string | undefined,
 ): Promise<Pick<OpenedLink, 'login' | 'here'>> {
   const browserHash = browser === undefined ? undefined : hashToken(browser)
-  const cutoffs = await readCutoffs(user.id)
+  const cutoffs = await sessions.readCutoffs(user.id)
   const valid = (login: PendingLogin | undefined) =>
     login && isLoginOf(login, user, cutoffs) ? login : undefined
   const login = id === undefined ? undefined : valid(await pendingLogins.find({ id }))
@@ -202,11 +143,11 @@ export const unknownLink = (parameters: RequestParameters) =>
 
 /** Records one event an hour for each link and reason: no limit counts GET requests, so they could fill the log. */
 async function refuse(
-  { audit, clock }: VerificationParts,
+  { audit, clock }: FlowParts,
   token: Token,
   reason: VerificationReason,
-  end: LinkEnd,
   by: Requester,
+  end: LinkEnd = 'account_changed',
 ) {
   const hour = Math.floor(clock.now().getTime() / 3_600_000)
   const because = reason === 'used' ? 'already_verified' : end
@@ -215,23 +156,21 @@ async function refuse(
   return { refusal: 'expired', reason, ...linkContext(token) } as const
 }
 
-/**
- * `false`: another request verified the address, or its links were voided just now.
- *
- * @param isOurs - picks the links to mark as used. By the mark, "This wasn't me" of their mails finds that they verified.
- */
+/** @returns `false`: another request verified the address, or its links were voided just now. */
 async function verifyAddress(
-  { users, pendingLogins, verificationTokens, audit, clock, log }: VerificationParts,
+  { users, store, audit, clock, log }: FlowParts,
   proof: Pick<Token, 'id' | 'userId' | 'email' | 'parameters'>,
   by: Requester,
   goesOn: string | undefined,
-  isOurs: (token: Token) => boolean,
 ): Promise<boolean> {
+  const { verificationTokens, pendingLogins } = store
   const { id, userId, email } = proof
   const endOthers = () =>
     pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
+  // The link, or all links of the login with the code. By their mark, "This wasn't me" finds that they verified.
+  const isOurs = (token: Token) => token.id === id || token.pendingLoginId === id
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
-  // Ends the others first, because each could go on once the address is verified. Ends them again later, for those that began meanwhile.
+  // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
   if (!(await users.markEmailVerified(userId, email))) return false
   for (const token of await ours()) await verificationTokens.use(token, clock.now())
@@ -242,7 +181,7 @@ async function verifyAddress(
     return false
   }
   const event = { ...eventBy(clock, proof, by), id: `verified:${id}` } as const
-  // Recorded once for each link or login. If that fails, the login still finishes, because the link is used up.
+  // If this fails, the login still finishes, because the link is used up.
   await audit({ ...event, type: 'email_verification_completed' }).catch((error: unknown) =>
     log('error', 'a verification was not recorded', { error: String(error) }),
   )

@@ -1,10 +1,12 @@
-/** Invites an account without a password to choose one (3.4). The link opens, renews and completes like the link of a reset. */
+/** Invites an account without a password to choose one (3.4). The link works like that of a reset. */
 import { newId } from '../crypto/token.ts'
-import type { RequestParameters, User, UserStore } from '../contract/index.ts'
+import { must } from '../errors.ts'
+import type { RequestParameters, User } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
 import { NOBODY } from './audit.ts'
-import type { AskForMail } from './link.ts'
-import type { PasswordLink } from './password-reset.ts'
+import { askForMail } from './link.ts'
+import type { FlowParts } from './parts.ts'
+import { createPasswordLink } from './password-reset.ts'
 
 /**
  * `mailId`: a worker mails the invitation, if the limits allow it. By this id, the admin API shows what became of the mail. `refused`: no
@@ -12,18 +14,13 @@ import type { PasswordLink } from './password-reset.ts'
  */
 export type Invited = { mailId: string } | { refused: InvitationRefusal }
 
-/** Why an account is not invited. */
 export type InvitationRefusal =
   'not_found' | 'disabled' | 'no_address' | 'bad_address' | 'has_password' | 'unsupported'
 
 export type Invitation = ReturnType<typeof createInvitation>
 
-export const createInvitation = (
-  link: PasswordLink,
-  users: Pick<UserStore, 'findById' | 'setFirstPassword'>,
-  askForMail: AskForMail,
-) => ({
-  ...link,
+export const createInvitation = (parts: FlowParts) => ({
+  ...createPasswordLink(parts, 'invitation'),
 
   /** Asks for an invitation. The account is checked now, when the mail is sent, and when the link is used. */
   async invite(
@@ -32,15 +29,15 @@ export const createInvitation = (
     requester = NOBODY,
   ): Promise<Invited> {
     for (const [name, value] of Object.entries(parameters))
-      if (typeof value !== 'string') throw new TypeError(`invite: ${name} must be a text`)
+      must(typeof value === 'string', `invite: ${name} must be a text`)
     const accountId = typeof who === 'string' ? who : who.id
-    if (!users.setFirstPassword) return { refused: 'unsupported' }
-    const user = await users.findById(accountId)
+    if (!parts.users.setFirstPassword) return { refused: 'unsupported' }
+    const user = await parts.users.findById(accountId)
     if (!user) return { refused: 'not_found' }
     const refused = whyNoMail(user) ?? whyNoInvitation(user)
     if (refused) return { refused }
     const id = newId()
-    await askForMail({ id, kind: 'invitation', accountId, parameters, requester })
+    await askForMail(parts, { id, kind: 'invitation', accountId, parameters, requester })
     return { mailId: id }
   },
 })

@@ -1,14 +1,14 @@
 /** What all mailed links have in common: their state, by record and account, and what they carry. */
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { MailRequest } from '../jobs/request.ts'
-import type { RequestParameters, LinkEnd, Requester, User, UserStore } from '../contract/index.ts'
-import type { SessionCutoffs } from '../store/cutoffs.ts'
+import { requestMail, type MailRequest } from '../jobs/request.ts'
+import type { LinkEnd, Requester, User } from '../contract/index.ts'
+import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
 import type { LinkReason } from '../contract/requests.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
+import type { FlowParts } from './parts.ts'
 
-/** The state of a link, by its record and its account. */
 export function linkState(
   token: Token,
   account: User | undefined,
@@ -22,46 +22,42 @@ export function linkState(
   return end ?? 'usable'
 }
 
-export interface LinkContext {
-  parameters: RequestParameters
-  /** The language of its mail. */
-  locale?: string | undefined
-}
+export interface LinkContext extends Pick<Token, 'parameters'>, Partial<Pick<Token, 'locale'>> {}
 
 export const linkContext = ({ parameters, locale }: Token): LinkContext => ({ parameters, locale })
 
-/** Writes the job of a mail. */
-export type AskForMail = (wanted: MailRequest) => Promise<void>
+export const askForMail = ({ outbox, settings, clock }: FlowParts, wanted: MailRequest) =>
+  requestMail(outbox, wanted, settings(), clock.now())
 
-/** The request for a new link in place of this one. Its language is that of the old mail, unless `by` names another. */
-export const renewalOf = (
-  { userId: accountId, pendingLoginId, parameters, locale }: Token,
+/** Asks for a new link in place of this one. Its language is that of the old mail, unless `by` names another. */
+export async function requestRenewal(
+  parts: FlowParts,
+  kind: LinkKind,
+  token: Token,
   by: Requester,
-) => ({
-  accountId,
-  pendingLoginId,
-  parameters,
-  requester: { ...by, uiLocales: by.uiLocales ?? locale },
-})
+  form: string | undefined,
+): Promise<LinkContext> {
+  const { userId: accountId, pendingLoginId, parameters, locale } = token
+  const requester = { ...by, uiLocales: by.uiLocales ?? locale }
+  await askForMail(parts, { kind, accountId, pendingLoginId, parameters, requester, form })
+  return linkContext(token)
+}
 
 export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
 
-/** The cut-offs of an account, as this request sees them. */
-export type ReadCutoffs = (accountId: string) => Promise<SessionCutoffs | undefined>
-
-/** Finds a token with its account and state. With `readCutoffs`, it misses no end of the account. `undefined`: the token is unknown. */
+/** Finds a token with its account and state. With `sessions`, it misses no end of the account. */
 export async function findLink(
-  tokens: TokenStore,
-  users: UserStore,
+  { store, users, clock }: FlowParts,
+  kind: LinkKind,
   raw: string,
-  at: Date,
-  readCutoffs?: ReadCutoffs,
+  sessions?: Pick<FlowParts['sessions'], 'readCutoffs'>,
 ) {
-  const find = async () => (isToken(raw) ? tokens.find(hashToken(raw)) : undefined)
+  const at = clock.now()
+  const find = async () => (isToken(raw) ? tokensOf(store, kind).find(hashToken(raw)) : undefined)
   const first = await find()
   if (!first) return undefined
   // An end voids links and replaces passwords before it moves the cut-offs. So a token that is read after those misses no end.
-  const wasEnded = await readCutoffs?.(first.userId)
+  const wasEnded = await sessions?.readCutoffs(first.userId)
   const [token, account] = await Promise.all([
     wasEnded ? find() : first,
     users.findById(first.userId),
@@ -78,7 +74,7 @@ export function verificationState({ token, account, state }: FoundLink) {
   return state === 'usable' || state === 'expired' ? state : 'changed'
 }
 
-/** How many links of one account are looked through while "This wasn't me" of a mail works. Older ones are not found. */
+/** How many links of one account are looked through while "This wasn't me" of a mail works. */
 export const MAX_MAILED = 10_000
 
 export const MAX_LINKS = 100

@@ -1,10 +1,11 @@
 /** The code in the mails of a waiting login. Typed into the waiting page, it proves mailbox and password at once (3.2). */
-import { readCode, type LoginCodes } from '../crypto/login-code.ts'
+import { readCode } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
 import type { Requester } from '../contract/index.ts'
-import type { PendingLogin, PendingLoginStore, RateLimits } from '../store/index.ts'
+import type { PendingLogin } from '../store/index.ts'
 import { mailboxKey, mailboxOf } from '../settings/addresses.ts'
-import { eventBy, type Environment } from './audit.ts'
+import { eventBy } from './audit.ts'
+import type { FlowParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000
 const MONTH_MS = 30 * 24 * HOUR_MS
@@ -18,38 +19,23 @@ const OF_MAILBOX = [
   { windowMs: MONTH_MS, max: 100 },
 ]
 
-export interface CodeParts extends Environment {
-  limits: RateLimits
-  pendingLogins: PendingLoginStore
-  /** The value that stands for a text in records. It reveals nothing about the text. */
-  keyedHash(text: string): string
-  loginCodes: LoginCodes
-}
-
 /** `unread`: not six digits; it counts as no try. `over`: the login is over. A number: milliseconds until codes are compared again. */
 export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
-export type CodeTries = ReturnType<typeof createCodeTries>
+/** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
+export async function codeOf(parts: FlowParts, { id, email }: PendingLogin) {
+  return { code: parts.loginCodes.codeOf(id), waitMs: await codeWait(parts, email) }
+}
 
-export const createCodeTries = (parts: CodeParts) => ({
-  tryCode: tryCode.bind(undefined, parts),
-  forgetWrongCodes: forgetWrongCodes.bind(undefined, parts),
-
-  /** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
-  codeOf: async ({ id, email }: PendingLogin) => ({
-    code: parts.loginCodes.codeOf(id),
-    waitMs: await codeWait(parts, email),
-  }),
-})
-
-/** Checks a typed code. It counts a try before it compares the code. A right code gives its try back. */
-async function tryCode(
-  parts: CodeParts,
+/** Counts a try before it compares the code. A right code gives its try back. */
+export async function tryCode(
+  parts: FlowParts,
   login: PendingLogin,
   typed: string,
   by: Requester,
 ): Promise<CodeOutcome> {
-  const { limits, keyedHash, loginCodes } = parts
+  const { store, keyedHash, loginCodes, audit, clock } = parts
+  const { limits } = store
   const code = readCode(typed)
   if (code === undefined) return 'unread'
   const own = keyedHash(`codes:${login.id}`)
@@ -72,32 +58,30 @@ async function tryCode(
     await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }
-  await auditWrong(parts, login, by)
+  const event = { ...eventBy(clock, { userId: login.accountId, parameters: {} }, by), id: newId() }
+  await audit({ ...event, type: 'email_verification_rejected', reason: 'wrong_code' })
   return tries === MAX_OF_LOGIN ? endLogin(parts, login) : 'wrong'
 }
 
-/** For how many milliseconds no code of this mailbox is compared. `undefined`: codes are compared. */
-async function codeWait(parts: CodeParts, email: string | undefined) {
+async function codeWait(parts: FlowParts, email: string | undefined) {
   const rows = rowsOf(parts, email)
-  const hits = await Promise.all(rows.map(({ key }) => parts.limits.peek(key)))
+  const hits = await Promise.all(rows.map(({ key }) => parts.store.limits.peek(key)))
   const full = hits.filter(({ count }, index) => count >= (rows[index]?.max ?? 0))
   return full.length > 0 ? Math.max(...full.map(({ msToEnd }) => msToEnd)) : undefined
 }
 
-/**
- * Gives back the tries at a mailbox, because its owner used a reset link that was mailed there. It gives back only the tries at this
- * spelling of the address: at some servers, an address with other dots is another mailbox.
- */
-async function forgetWrongCodes(parts: CodeParts, email: string): Promise<void> {
-  async function giveBack({ key, spelledKey }: ReturnType<typeof rowsOf>[number]) {
-    const tries = await parts.limits.giveBack(spelledKey, Infinity)
-    if (tries > 0) await parts.limits.giveBack(key, tries)
-  }
-  await Promise.all(rowsOf(parts, email).map(giveBack))
+/** Gives back the tries at this spelling of an address, for its owner. At some servers, an address with other dots is another mailbox. */
+export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
+  const { limits } = parts.store
+  const giveBack = rowsOf(parts, email).map(async ({ key, spelledKey }) => {
+    const tries = await limits.giveBack(spelledKey, Infinity)
+    if (tries > 0) await limits.giveBack(key, tries)
+  })
+  await Promise.all(giveBack)
 }
 
 /** The counters of a mailbox. `spelledKey` counts only the tries at this spelling of its address. */
-function rowsOf({ keyedHash }: CodeParts, email = '') {
+function rowsOf({ keyedHash }: FlowParts, email = '') {
   return OF_MAILBOX.map(({ windowMs, max }) => ({
     key: keyedHash(`codes:${windowMs}:${mailboxKey(email)}`),
     spelledKey: keyedHash(`spelled:${windowMs}:${mailboxOf(email)}`),
@@ -106,16 +90,7 @@ function rowsOf({ keyedHash }: CodeParts, email = '') {
   }))
 }
 
-async function endLogin({ pendingLogins }: CodeParts, { id }: PendingLogin): Promise<'over'> {
-  await pendingLogins.change({ id }, { isVoid: true })
+async function endLogin({ store }: FlowParts, { id }: PendingLogin): Promise<'over'> {
+  await store.pendingLogins.change({ id }, { isVoid: true })
   return 'over'
-}
-
-async function auditWrong(
-  { audit, clock }: CodeParts,
-  { accountId: userId }: PendingLogin,
-  by: Requester,
-) {
-  const event = { ...eventBy(clock, { userId, parameters: {} }, by), id: newId() }
-  await audit({ ...event, type: 'email_verification_rejected', reason: 'wrong_code' })
 }

@@ -1,43 +1,36 @@
-/** "This wasn't me": the reader of a mail undoes what the mail may have done. It takes access away, and never gives any (3.6). */
+/** "This wasn't me": the reader of a mail undoes what it may have done (3.6). It takes access away, and never gives any. */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
-import type { ReportOutcome, Requester, User, UserStore } from '../contract/index.ts'
-import { isLinkKind, MAIL_KINDS, type TokenPart } from '../contract/mail-kinds.ts'
+import type { ReportOutcome, Requester, User } from '../contract/index.ts'
+import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { isLater } from '../store/outbox-record.ts'
-import type { AccountFlowsStore, NotMeToken, Token } from '../store/index.ts'
-import { whyNoMail, type VoidLinks } from './account.ts'
-import type { Environment } from './audit.ts'
+import type { NotMeToken, Token } from '../store/index.ts'
+import { voidEverything, whyNoMail } from './account.ts'
 import { MAX_MAILED } from './link.ts'
+import { endSessions } from './new-password.ts'
+import type { FlowParts } from './parts.ts'
 
-export interface NotMeParts
-  extends Environment, Pick<AccountFlowsStore, 'notMeTokens' | TokenPart> {
-  users: UserStore
-  voidEverything: VoidLinks
-  endSessions(accountId: string): Promise<unknown>
-  hashPassword(password: string, by: Requester): Promise<string>
-}
+/** `under_way`: a password is being set just now. */
+type Outcome = ReportOutcome | 'under_way'
 
-export function createNotMe(parts: NotMeParts) {
-  const { notMeTokens, users, audit, clock } = parts
+export function createNotMe(parts: FlowParts) {
+  const { users, audit, clock } = parts
+  const { notMeTokens } = parts.store
   return {
-    /** `undefined`: the token is unknown or too old. */
     async open(token: string): Promise<NotMeToken | undefined> {
       const mail = isToken(token) ? await notMeTokens.find(hashToken(token)) : undefined
       return mail && mail.purgeAt > clock.now() ? mail : undefined
     },
 
-    /**
-     * Undoes a mail once. If the process dies, each step can be repeated: the mail is marked as used last. `under_way`: a password is being
-     * set just now, so ask again in a moment. `mayReset`: a reset link would go to the mailbox of the mail.
-     */
+    /** Undoes a mail once. The mail is marked as used last, as each step can be repeated. `mayReset`: its mailbox gets a reset link. */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
-      const outcome = mail.usedAt ? 'done' : await undo(parts, mail, by)
+      const outcome: Outcome = mail.usedAt ? 'done' : await undo(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
       if (account && outcome !== 'done') {
         const password = outcome === 'secured' ? 'blocked' : 'kept'
-        const done = { mail: kind, password, done: outcome } as const
-        const details = { ...done, ...markOf(account, outcome) }
+        const blocked = outcome === 'secured' && { blocked: idOf(account.passwordHash) }
+        const details = { mail: kind, password, done: outcome, ...blocked } as const
         const id = `reported:${mailJobId}:${attempt}`
         await audit({ id, type: 'mail_reported', at: clock.now(), accountId, details, ...by })
       }
@@ -49,29 +42,25 @@ export function createNotMe(parts: NotMeParts) {
   }
 }
 
-/** The detail of an event that names the password that it blocked. */
-const markOf = ({ passwordHash }: User, outcome: ReportOutcome) =>
-  outcome === 'secured' && { blocked: idOf(passwordHash) }
-
 /** Whether the account still has the password that this event blocked. */
 export const isBlockedBy = ({ passwordHash }: User, details: Record<string, unknown> = {}) =>
   passwordHash !== undefined && details['blocked'] === idOf(passwordHash)
 
-function mayComeBack({ settings }: Environment, { passwordHash, emailVerified }: User): boolean {
+function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: User): boolean {
   return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
 }
 
-/** What a mail or its link did. `unused`: nothing, or the account is gone. `password`: it set a password, or is the notice of a new one. */
+/** What a mail or its link did. `unused`: nothing. `password`: it set a password, or is the notice of a new one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
-async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {
+async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {
   const { kind, userId, linkId } = mail
   const isOwn = ({ id }: Token) => id === linkId
   if (MAIL_KINDS[kind].takesBack === 'verification') {
-    const tokens = await parts.verificationTokens.ofUser(userId, MAX_MAILED)
+    const tokens = await parts.store.verificationTokens.ofUser(userId, MAX_MAILED)
     return tokens.some((token) => isOwn(token) && token.usedAt) ? 'verified' : 'unused'
   }
-  const { resetTokens, invitationTokens } = parts
+  const { resetTokens, invitationTokens } = parts.store
   const found = await Promise.all(
     [resetTokens, invitationTokens].map((tokens) => tokens.ofUser(userId, MAX_MAILED)),
   )
@@ -83,46 +72,37 @@ async function effectOf(parts: NotMeParts, mail: NotMeToken): Promise<Effect> {
   return isUnderWay ? 'under_way' : 'password'
 }
 
-async function undo(
-  parts: NotMeParts,
-  mail: NotMeToken,
-  by: Requester,
-): Promise<ReportOutcome | 'under_way'> {
-  const { users, voidEverything, endSessions } = parts
+async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
+  const { users, store } = parts
   const { kind, userId, email } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
     // A reader of the old mailbox must not void mails to the new address.
-    if (isLinkKind(kind) && user.email === email) await voidEverything(userId, [kind])
+    if (isLinkKind(kind) && user.email === email) await voidEverything(store, userId, [kind])
     // Looks again: a form may have used the link before it was void.
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'
   }
   if (effect !== 'verified') return block(parts, mail, by)
   // Ends sessions first, so that a link that verifies meanwhile finds itself void.
-  await endSessions(userId)
+  await endSessions(parts, userId)
   await users.markEmailUnverified?.(userId, email)
   const now = await users.findById(userId)
   return now?.email === email && !now.emailVerified ? 'unverified' : 'signed_out'
 }
 
-/** The most tries to replace a password, because another one may be set meanwhile. */
 const MAX_TRIES = 10
 
 /**
- * Replaces the current password by the hash of a random one: an account without a password could not be reset. The store replaces only the
- * hash that was read here. So a link that is used at the same time fails, or the next try sees its password.
+ * Replaces the password by a random one: an account without a password could not be reset. It replaces only the hash that was read here. So
+ * a link that is used at the same time fails, or the next try sees its password.
  */
-async function block(
-  parts: NotMeParts,
-  mail: NotMeToken,
-  by: Requester,
-): Promise<ReportOutcome | 'under_way'> {
-  const { users, notMeTokens, endSessions, hashPassword } = parts
+async function block(parts: FlowParts, mail: NotMeToken, by: Requester) {
+  const { users, store, hashPassword } = parts
   const { id, userId, email } = mail
-  const unusable = await notMeTokens.block(id, await hashPassword(newToken(), by))
+  const unusable = await store.notMeTokens.block(id, await hashPassword(newToken(), by))
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const user = await users.findById(userId)
     const effect = await effectOf(parts, mail)
@@ -132,7 +112,7 @@ async function block(
     const current = mayBlock ? user.passwordHash : undefined
     const isToReplace = current !== undefined && current !== unusable
     if (isToReplace && !(await users.replacePasswordHash(userId, current, unusable))) continue
-    await endSessions(userId)
+    await endSessions(parts, userId)
     return current === undefined ? 'signed_out' : 'secured'
   }
   return 'under_way'

@@ -1,33 +1,29 @@
-/**
- * The reset link (3.1). `request` asks for it, and a worker mails it (`mail/kinds.ts`). `open` shows its form, `complete` takes the form,
- * and `renew` asks for another link after it expired. What a reset then does (3.3) is in `finish-password.ts`.
- */
+/** The reset link (3.1): a worker mails it (`mail/kinds.ts`), its form sets a password. What a reset then does is in `new-password.ts`. */
 import type { Clock } from '../clock.ts'
 import { oneAtATime } from '../crypto/hash-queue.ts'
-import { refusePassword } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { RequestParameters, Requester, UserStore } from '../contract/index.ts'
+import type { RequestParameters, Requester } from '../contract/index.ts'
 import type { LinkReason } from '../contract/requests.ts'
-import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
-import type { PasswordRules } from '../passwords/passwords.ts'
+import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import { refusePassword } from '../passwords/passwords.ts'
 import { endOf } from '../store/tokens.ts'
-import type { ResetTokenStore, Token } from '../store/index.ts'
+import type { Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
 import { wasVoided } from './account.ts'
-import type { Environment } from './audit.ts'
-import { auditRejected, type FinishPassword } from './finish-password.ts'
 import {
+  askForMail,
   findLink,
   linkContext,
   linkState,
-  renewalOf,
-  type AskForMail,
+  requestRenewal,
   type FoundLink,
   type LinkContext,
 } from './link.ts'
+import { auditRejected, finishPassword } from './new-password.ts'
+import type { FlowParts, PasswordLinkParts } from './parts.ts'
 
-export const createPasswordReset = (link: PasswordLink, askForMail: AskForMail) => ({
-  ...link,
+export const createPasswordReset = (parts: FlowParts) => ({
+  ...createPasswordLink(parts, 'password_reset'),
 
   /** Asks for a link (4.2). It does the same work for every identifier, and returns nothing. */
   request: (
@@ -35,25 +31,14 @@ export const createPasswordReset = (link: PasswordLink, askForMail: AskForMail) 
     parameters: RequestParameters,
     requester: Requester,
     form?: string,
-  ) => askForMail({ kind: 'password_reset', identifier, parameters, requester, form }),
+  ) => askForMail(parts, { kind: 'password_reset', identifier, parameters, requester, form }),
 })
 
-export interface LinkParts extends Environment {
-  kind: PasswordLinkKind
-  tokens: ResetTokenStore
-  users: UserStore
-  askForMail: AskForMail
-  /** @param by - decides the place in the queue. */
-  hashPassword(password: string, by: Requester): Promise<string>
-  passwordRules: Pick<PasswordRules, 'isAsked' | 'validate'>
-  finish: FinishPassword
-}
-
-export type PasswordLink = ReturnType<typeof createPasswordLink>
-
 /** A mailed link opens a form that sets a password: for a reset (3.1) or an invitation (3.4). */
-export function createPasswordLink(parts: LinkParts) {
-  const { kind, tokens, users, askForMail, finish, clock, log } = parts
+export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind) {
+  const { clock, log, store } = flowParts
+  const tokens = store[MAIL_KINDS[kind].link.tokens]
+  const parts: PasswordLinkParts = { ...flowParts, kind, tokens }
   const oneByOne = oneAtATime()
   let underWay = Promise.resolve<unknown>(undefined)
 
@@ -63,12 +48,11 @@ export function createPasswordLink(parts: LinkParts) {
   async function setPassword(form: PasswordForm, requester: Requester) {
     // Of many forms with one token, only the password of the first is hashed. The others find the token used.
     const claimed = await oneByOne(form.token, () => claim(parts, form, requester))
-    if (!claimed) return { told: await refuse(parts, await find(parts, form.token), requester) }
-    if ('refusal' in claimed) return { told: claimed }
-    const { reset, account } = claimed
-    const done = await finish(reset, account, 'request')
-    if (!done) return { told: faultOf(reset, 'changed') }
-    return { told: { parameters: reset.parameters, apps: done.apps }, complete: done.complete }
+    if (!claimed) return { answer: await refuse(parts, await find(parts, form.token), requester) }
+    if ('refusal' in claimed) return { answer: claimed }
+    const done = await finishPassword(parts, claimed, 'request')
+    if (!done) return { answer: faultOf(claimed, 'changed') }
+    return { answer: { parameters: claimed.parameters, apps: done.apps }, complete: done.complete }
   }
 
   return {
@@ -80,19 +64,14 @@ export function createPasswordLink(parts: LinkParts) {
       return found.state === 'usable' ? linkContext(found.token) : faultOf(found.token, found.state)
     },
 
-    /** Asks for a new link in place of a genuine one that expired. */
     async renew(token: string, by: Requester, form?: string): Promise<LinkContext | RefusedLink> {
       const found = await find(parts, token)
       // A usable link is as good for this as an expired one.
       if (found?.state !== 'expired' && found?.state !== 'usable') return refuse(parts, found, by)
-      await askForMail({ kind, ...renewalOf(found.token, by), form })
-      return linkContext(found.token)
+      return requestRenewal(parts, kind, found.token, by, form)
     },
 
-    /**
-     * Sets a new password (4.4). A refusal leaves the token usable, and so does an error of `hashPassword`. The answer names no account,
-     * because another person may have asked for the link.
-     */
+    /** Sets a new password (4.4). A refusal leaves the token usable, and so does an error of `hashPassword`. The answer names no account. */
     async complete(form: PasswordForm, requester: Requester) {
       const setting = setPassword(form, requester)
       const completing = setting.then(
@@ -100,7 +79,7 @@ export function createPasswordLink(parts: LinkParts) {
         () => {},
       )
       underWay = underWay.then(() => completing)
-      return (await setting).told
+      return (await setting).answer
     },
 
     /** Resolves when all work for the forms that were sent by now is done. */
@@ -111,8 +90,7 @@ export function createPasswordLink(parts: LinkParts) {
       for (;;) {
         const reset = await tokens.takeUnfinished(clock.now(), leaseEnd(clock))
         if (!reset) return
-        const account = await users.findById(reset.userId)
-        await (await finish(reset, account, 'sweep'))?.complete()
+        await (await finishPassword(parts, reset, 'sweep'))?.complete()
       }
     },
   }
@@ -135,15 +113,14 @@ const UNKNOWN: RefusedLink = { fault: 'unknown', parameters: {} }
 
 const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...linkContext(token) })
 
-async function find({ kind, tokens, users, clock }: LinkParts, token: string) {
-  const found = await findLink(tokens, users, token, clock.now())
+async function find(parts: PasswordLinkParts, token: string) {
+  const found = await findLink(parts, parts.kind, token)
   // A stranger too may ask for another reset link, but a void invitation stays void.
-  const isOver = kind === 'invitation' && found?.state === 'expired' && wasVoided(found.token)
+  const isOver = parts.kind === 'invitation' && found?.state === 'expired' && wasVoided(found.token)
   return isOver ? ({ ...found, state: 'changed' } as const) : found
 }
 
-// Records and shows nothing about an unknown token.
-async function refuse(parts: LinkParts, found: FoundLink | undefined, by: Requester) {
+async function refuse(parts: PasswordLinkParts, found: FoundLink | undefined, by: Requester) {
   if (!found || found.state === 'usable') return UNKNOWN
   await auditRejected(parts, found.token, found.end, by)
   return faultOf(found.token, found.state)
@@ -155,8 +132,8 @@ const LEASE_MS = 10_000
 const leaseEnd = ({ now }: Clock) => new Date(now().getTime() + LEASE_MS)
 
 /** Hashes first, so that a process that dies meanwhile leaves the token usable. `undefined`: the token cannot be used. */
-async function claim(parts: LinkParts, form: PasswordForm, by: Requester) {
-  const { tokens, users, settings, clock } = parts
+async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
+  const { tokens, settings, clock } = parts
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
@@ -166,21 +143,12 @@ async function claim(parts: LinkParts, form: PasswordForm, by: Requester) {
   if (refused) return { ...refused, parameters: found.parameters }
 
   const newHash = await parts.hashPassword(form.password, by)
-  const leaseUntil = leaseEnd(clock)
-  // Reads the account again, because it may have changed since the form was sent.
-  const [reset, account] = await Promise.all([
-    tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil }),
-    users.findById(found.userId),
-  ])
-  return reset && { reset, account }
+  return tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) })
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
-async function validate(
-  { passwordRules, users, clock }: LinkParts,
-  token: Token,
-  password: string,
-) {
+async function validate(parts: FlowParts, token: Token, password: string) {
+  const { passwordRules, users, clock } = parts
   if (!passwordRules.isAsked()) return undefined
   const account = await users.findById(token.userId)
   if (!account || linkState(token, account, clock.now()) !== 'usable') return undefined

@@ -208,7 +208,7 @@ async function showAnswer(
 async function ownLogin(parts: ResendParts, { browser }: Visit, { fields }: SentForm) {
   const pendingLoginId = fields.get('login')
   if (pendingLoginId === undefined) return undefined
-  const login = await parts.waitingLogins.find({ pendingLoginId, browser })
+  const login = await parts.waitingLogins.find(pendingLoginId, browser)
   if (!('user' in login) || login.user.username !== fields.get('username')) return undefined
   return { accountId: login.user.id, pendingLoginId }
 }

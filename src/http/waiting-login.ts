@@ -56,8 +56,8 @@ export function waitingLogin(parts: WaitingLoginParts) {
   }
 }
 
-const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, pendingLoginId = '') =>
-  waitingLogins.find({ pendingLoginId, browser })
+const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, id = '') =>
+  waitingLogins.find(id, browser)
 
 /** Goes on to the client if the address is verified. The right code verifies it. */
 async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin, code = '') {
@@ -75,7 +75,7 @@ async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin,
  * Another login that verified at the same moment does not stop this one: it came too late.
  */
 async function finish(parts: WaitingLoginParts, visit: Visit, { id, captured }: PendingLogin) {
-  const { ctx, next, browser } = visit
+  const { ctx, next } = visit
   const { waitingLogins, clients, resume, pages } = parts
   // The device already has its answer.
   if (await clients.isFinished(captured))
@@ -83,7 +83,7 @@ async function finish(parts: WaitingLoginParts, visit: Visit, { id, captured }: 
   if (!(await clients.mayFinish(ctx, captured)))
     return pages.show(ctx, await endPage(clients, 'verified', captured))
   let isFinished = true
-  const wentOn = await waitingLogins.inTurn({ pendingLoginId: id, browser }, async () => {
+  const wentOn = await waitingLogins.inTurn(id, async () => {
     await resume.endForeignSession(ctx, captured.login.accountId)
     isFinished = await resume.finishInWindow(ctx, next, captured)
   })
@@ -109,13 +109,13 @@ async function confirmByCode(
 async function leave(
   parts: WaitingLoginParts,
   visit: Visit,
-  { id: pendingLoginId, captured }: PendingLogin,
+  { id, captured }: PendingLogin,
   how: 'deny' | 'askAgain',
 ) {
   const { waitingLogins, clients, resume } = parts
-  const { ctx, next, browser } = visit
+  const { ctx, next } = visit
   const mayGoBack = await clients.mayFinish(ctx, captured)
-  const isLeft = await waitingLogins.leave({ pendingLoginId, browser }, async () => {
+  const isLeft = await waitingLogins.leave(id, async () => {
     if (mayGoBack) await resume[how](ctx, next, captured)
   })
   if (!isLeft || !mayGoBack)

@@ -104,7 +104,7 @@ export function requestNotice(
   })
 }
 
-/** The end of sessions that a notice belongs to. */
+/** The end of sessions that a notice belongs to. The id of its job is `changed:` and the id of that end. */
 export function endOfNotice(job: { id: string }) {
   const endId = job.id.slice(OF_END.length)
   return { endId, isByHost: endId.startsWith(BY_HOST) }

@@ -42,12 +42,11 @@ export async function isCommon(password: string): Promise<boolean> {
   return false
 }
 
-/** The form that is compared: a capital letter makes a common password no safer. */
+/** A capital letter makes a common password no safer. */
 export function folded(password: string): string {
   return password.normalize('NFKC').toLowerCase().trim()
 }
 
-/** The beginning of the hash, as a number. */
 export function keyOf(password: string): number {
   return createHash('sha256').update(folded(password)).digest().readUIntBE(0, KEY_BYTES)
 }

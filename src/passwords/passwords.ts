@@ -1,13 +1,16 @@
-/**
- * How passwords are hashed and compared, and which new ones are refused for more than their length. The folder knows neither where a user
- * typed a password, nor what it is for.
- */
+/** How passwords are hashed and compared, and which new ones are refused: for their length, or because they are easy to guess. */
 import type { CheckedOptions } from '../options.ts'
 import { within, type Clock } from '../clock.ts'
 import { createHashing } from '../crypto/hashing.ts'
-import { refuseLength } from '../crypto/password.ts'
+import { isPlain, isShortEnough } from '../crypto/password.ts'
 import { AccountFlowsError, errorName, isJsonObject } from '../errors.ts'
-import type { ValidatePassword, ReasonWords, RefusedNewPassword, User } from '../contract/index.ts'
+import type {
+  PasswordRefusal,
+  ReasonWords,
+  RefusedNewPassword,
+  User,
+  ValidatePassword,
+} from '../contract/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { expectCommonPasswords, isCommon, loadCommonPasswords } from './common.ts'
 import { isMadeOf, namesOf } from './personal.ts'
@@ -15,7 +18,6 @@ import { createIsLeaked } from './range-service.ts'
 
 export type PasswordRules = ReturnType<typeof createPasswords>['passwordRules']
 
-/** Hashes and compares passwords. `passwordRules` checks new ones, beyond their length. */
 export function createPasswords(options: CheckedOptions, settings: () => Settings) {
   const { hashing, bcryptCost, brand, baseUrl, validatePassword, clock, log } = options
   const service = [brand.name, baseUrl.hostname]
@@ -62,12 +64,48 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
       return isCurrent ? { refusal: 'password_current' } : undefined
     },
 
-    /** Loads the list, or checks that it is there while no setting uses it. So the first user neither waits for it nor misses it. */
+    /** Loads the list, or checks that it is there, so that the first user neither waits for it nor misses it. */
     async load() {
       await (isOn() ? loadCommonPasswords() : expectCommonPasswords())
     },
   }
   return { ...hashes, passwordRules, dearestCost: () => dearestCost }
+}
+
+interface RefusedPassword extends Omit<RefusedNewPassword, 'refusal'> {
+  refusal: PasswordRefusal
+  /** What is also wrong, in the other field. */
+  also?: RefusedNewPassword['refusal'] | undefined
+}
+
+type Limits = Pick<Settings, 'minPasswordLength' | 'maxPasswordLength'>
+
+/** What is wrong with the two fields of a form. `undefined`: the password is good. */
+export function refusePassword(
+  password: string,
+  confirmation: string,
+  limits: Limits,
+): RefusedPassword | undefined {
+  const fault = refuseLength(password, limits)
+  if (password === confirmation) return fault
+  return { refusal: 'password_mismatch', also: fault?.refusal, excess: fault?.excess ?? 0 }
+}
+
+/** What is wrong with a new password by itself (8). Lengths count code points; nothing is trimmed or folded. */
+export function refuseLength(password: string, limits: Limits): RefusedNewPassword | undefined {
+  const characters = Array.from(password)
+  const excess = excessOf(characters, limits.maxPasswordLength)
+  if (!isPlain(password)) return { refusal: 'password_invalid', ...(excess > 0 && { excess }) }
+  if (excess > 0) return { refusal: 'password_too_long', excess }
+  const isTooShort = characters.length < limits.minPasswordLength
+  return isTooShort ? { refusal: 'password_too_short' } : undefined
+}
+
+/** How many characters at the end do not fit. */
+function excessOf(characters: readonly string[], maxLength: number): number {
+  let fitting = Math.min(characters.length, maxLength)
+  while (!isShortEnough(characters.slice(0, fitting).join(''))) fitting--
+  return characters.length - fitting
 }
 
 const HOST_MS = 2_000

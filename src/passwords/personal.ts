@@ -15,10 +15,7 @@ export function namesOf(
   return [...new Set(names)].filter(Boolean)
 }
 
-/**
- * Whether the password consists of such names, one or several, repeated or not. Digits and signs between them do not help. Any other letter
- * does.
- */
+/** Whether the password consists of such names, repeated or not. Digits and signs between them do not help. Any other letter does. */
 export function isMadeOf(password: string, names: readonly string[]): boolean {
   const wanted = folded(password)
   if (wanted === '') return false

@@ -14,10 +14,8 @@ const LINE = /^([0-9A-F]{35}):(\d{1,15})$/i
 
 /**
  * Whether the password was leaked, as a service for ranges of hashes says (k-anonymity). The service gets the first 5 digits of the SHA-1
- * hash, which hundreds of other leaked passwords have too. With padding, the length of its answer says nothing either.
- *
- * @param url - the address in front of the 5 digits. `undefined`: that of Have I Been Pwned.
- * @returns `fault`: why there is no usable answer, without anything that was sent or answered.
+ * hash, which hundreds of other leaked passwords have too. With padding, the length of its answer says nothing either. `fault` quotes
+ * neither question nor answer.
  */
 export async function isInRange(
   password: string,

@@ -2,10 +2,7 @@
 import { isIP, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/**
- * Whether a host name, an IP address or the host of a URL means this machine. These do: `localhost` and names below it (RFC 6761), in any
- * case; `127.0.0.0/8`, also mapped to IPv6; `::1`, with or without brackets. There is no DNS look-up, so no other name counts.
- */
+/** Whether a host name, an IP address or the host of a URL means this machine. Of names, only `localhost` and those below it (RFC 6761). */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, '$1')
   return ipOf(bare)?.range() === 'loopback' || /^([a-z0-9-]+\.)*localhost$/i.test(bare)
@@ -16,7 +13,7 @@ export function isInTheClear({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && !isLoopbackHost(hostname)
 }
 
-/** The IP address that the text means. An IPv4 address mapped to IPv6 becomes IPv4. `undefined`: it means none, or is spelled unusually. */
+/** The IP address that the text means. An IPv4 address mapped to IPv6 becomes IPv4. */
 export function ipOf(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   if (!isIP(text)) return undefined
   if (!isIPv6(text)) return ipaddr.IPv4.parse(text)
@@ -30,8 +27,8 @@ const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const ADDRESS = new RegExp(`^(?=.{1,64}@)${ATOM}(?:\\.${ATOM})*@${LABEL}(?:\\.${LABEL})*$`)
 
 /**
- * Whether this is one plain address and nothing else: no display name, list, comment, quoted part or domain literal. ASCII only, because a
- * mail library maps other letters to lookalikes; international domains come as `xn--`.
+ * Whether this is one plain address, without display name, list, comment, quoted part or domain literal. ASCII only, because a mail library
+ * maps other letters to lookalikes; international domains come as `xn--`.
  */
 export function isMailAddress(value: string): boolean {
   return value.length <= 254 && ADDRESS.test(value)

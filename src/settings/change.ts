@@ -15,12 +15,7 @@ import { isSmtpConfigured, settingNamed, type SettingTexts, type Settings } from
 
 const MAX_SHOWN = 64
 
-/**
- * The settings with all of these changes. If one is wrong, none is applied, and `problems` says what is wrong.
- *
- * @param hasTransport - whether a transport of the host sends the mails.
- * @returns `forgotten`: names of the secrets that are deleted, because they were for another server.
- */
+/** The settings with all of these changes, or `problems`. `forgotten`: names of the secrets that are deleted with their server. */
 export function applied(held: OpenedSettings, given: WantedSettings, hasTransport: boolean) {
   const problems: SettingProblem[] = []
   const values = { ...held.plain }
@@ -38,16 +33,15 @@ export function applied(held: OpenedSettings, given: WantedSettings, hasTranspor
   const crossed = contradiction(closed, wanted)
   if (crossed.length > 0) return { problems: crossed }
   const inForce = withoutContradiction(closed)
-  const warnings = [...forgotten.map(toldOf), ...warningsOf(inForce, hasTransport)]
+  const warnings = [...forgotten.map(warningOf), ...warningsOf(inForce, hasTransport)]
   return { values, inForce, wanted, forgotten: forgotten.map(([secret]) => secret), warnings }
 }
 
-function toldOf([secret, moved]: Forgotten): string {
+function warningOf([secret, moved]: Forgotten): string {
   const what = secret === 'smtp_password' ? 'password' : 'value'
   return `${moved.join(' and ')} changed without ${secret}: the old ${what} was deleted`
 }
 
-/** What the setting expects instead. `undefined`: the value is acceptable. */
 function whyNot(setting: Setting<unknown> | undefined, value: unknown): string | undefined {
   if (!setting) return 'the name of a setting'
   if (value === undefined || (setting.secret && value === MASK)) return undefined
@@ -97,7 +91,7 @@ function warningsOf(values: Values, hasTransport: boolean): string[] {
   return warnings
 }
 
-/** The server that each secret is for. The secret is sealed for it, deleted when it changes, and never sent to another server. */
+/** The server that each secret is for. The secret is sealed for it, and deleted when it changes. */
 const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
   smtp_password: ['smtp_host', 'smtp_port'],
   // The token endpoint exchanges them for access tokens, which the mail server gets. So they are for both.
@@ -106,19 +100,16 @@ const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
 }
 const SECRETS = Object.entries(GIVEN_FOR)
 
-/** Names of the settings that say which server a secret is for. */
 export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
 
-/** What a secret is sealed for. So a stranger who can write to the database cannot send it to another server. */
+/** So a stranger who can write to the database cannot send a secret to another server. */
 export function purposeOf(name: string, values: Values): string {
   const given = givenFor(name).map((each) => values[each] ?? '')
   return `${name} for ${given.join(' port ')}`
 }
 
-/** The name of a secret, and the names of the settings that changed without it. */
 type Forgotten = [secret: string, moved: string[]]
 
-/** Deletes each secret whose server changes, unless a new secret comes along. */
 function forgetSecretsOfOtherServer(
   held: OpenedSettings,
   wanted: WantedSettings,
@@ -147,7 +138,7 @@ export function openedSettings({ values, inForce }: OpenedSettings, report?: Rep
   return { ...parseAll(inForce, report), smtpFault }
 }
 
-/** Those of `wanted` that have no stored value. A secret is left out if the stored values name another server. */
+/** Those of `wanted` that have no stored value, without secrets for another server than the stored one. */
 export function unset(wanted: WantedSettings, stored: Values): WantedSettings {
   const isForAnotherServer = (secret: string) =>
     givenFor(secret).some((name) => stored[name] !== undefined && stored[name] !== wanted[name])

@@ -28,7 +28,6 @@ const UNREAD: Settings = {
   smtpFault: 'The stored settings were not read',
 }
 
-/** One version of the settings, as stored and as opened. The opened values lack the secrets that no key opens. */
 export type Held = StoredSettings & OpenedSettings
 
 /** Holds the stored settings in memory, follows their changes, and writes them. */
@@ -58,7 +57,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   }
 
   const ofAll = oneAtATime()
-  // Reads and changes run one after the other: none sees half of another, or undoes a newer one.
+  // One after the other: no read or change sees half of another, or undoes a newer one.
   const inTurn = <T>(work: () => Promise<T>) => ofAll('settings', work)
 
   // Callers that wait for their turn share one read. So in an outage no caller waits for more than two reads.
@@ -71,7 +70,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
     return waiting
   }
 
-  /** Writes what `next` makes of the stored settings, if they can be read. If another process writes meanwhile, it tries again. */
+  /** Writes what `next` makes of the stored settings. If another process writes meanwhile, it tries again. */
   async function write<T>(
     next: (held: Held) => Promise<{ outcome: T } | (Change & { outcome: T })>,
   ): Promise<T | 'unreadable'> {
@@ -101,7 +100,6 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   }
 }
 
-// Not the version alone: a record edited by hand keeps its version.
 export function etagOf({ version, values, isUnreadable = false }: StoredSettings): string {
   const entries = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))
   const digest = createHash('sha256').update(JSON.stringify([isUnreadable, entries]))

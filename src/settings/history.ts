@@ -3,12 +3,11 @@ import type { SettingsVersion, StoredSettings } from '../store/index.ts'
 import type { Values } from './kinds.ts'
 import { settingNamed } from './table.ts'
 
-/** How many versions are kept, including the present one. */
 const KEPT = 20
 
 export type Author = Required<Pick<SettingsVersion, 'at' | 'actor'>>
 
-/** What the settings become. `changed`: names of the settings with a new value. `by` is `undefined`: no author is named. */
+/** What the settings become. `changed`: names of the settings with a new value. */
 export interface Change {
   values: Values
   changed: string[]
@@ -21,7 +20,7 @@ export interface ToldVersion extends Omit<SettingsVersion, 'secrets'> {
   changes?: { key: string; before?: string | undefined; after?: string | undefined }[]
 }
 
-/** The kept versions, newest first. The first is the present one, as it is stored now. */
+/** The kept versions, newest first. The first is the present one. */
 export function historyOf(stored: StoredSettings): ToldVersion[] {
   const versions = versionsOf(stored).flat()
   const told: ToldVersion[] = []
@@ -33,7 +32,6 @@ export function historyOf(stored: StoredSettings): ToldVersion[] {
   return told
 }
 
-/** The record that replaces the stored one. */
 export function nextVersion(stored: StoredSettings, { values, changed, by }: Change) {
   const version = stored.version + 1
   const [earlier, present] = versionsOf(stored)

@@ -8,7 +8,7 @@ export interface Setting<T> {
   /** Its name on the wire. */
   name: string
   type: SettingType
-  /** As sent over the wire. `undefined`: there is no default. */
+  /** As sent over the wire. */
   default: string | undefined
   /** In force if the stored value is not valid and there was none before. `undefined`: the default is in force, whatever was before. */
   strictest?: string
@@ -25,13 +25,12 @@ export interface Setting<T> {
   parse(value: string): T | undefined
 }
 
-/** Settings by name, as sent over the wire. */
+/** By name, as sent over the wire. */
 export type Values = Record<string, string>
 
 /** Gets what is wrong with a stored value. `problem` never holds the value. */
 export type Report = (key: string, value: string, problem: string) => void
 
-/** One thing that is wrong with a request to change settings. */
 export interface SettingProblem {
   key: string
   expected: string
@@ -63,7 +62,6 @@ interface About {
   strictest?: string
 }
 
-/** Adds what most settings have in common. */
 function row<T extends string, N extends string, D, A>(type: T, name: N, byDefault: D, about: A) {
   const plain = { bounds: undefined, values: undefined, secret: false }
   return { ...plain, ...about, type, name, default: byDefault }
@@ -163,7 +161,7 @@ export function text<N extends string>(
 const DURATION =
   /^(?:([1-9]\d{0,5})d)?(?:([1-9]\d{0,5})h)?(?:([1-9]\d{0,5})m)?(?:([1-9]\d{0,5})s)?$/
 
-/** Milliseconds of a duration such as `1h30m` or `7d`, largest unit first. `undefined`: the text is no duration. */
+/** Milliseconds of a duration such as `1h30m` or `7d`, largest unit first. */
 export function parseDuration(value: string): number | undefined {
   const match = DURATION.exec(value)
   if (value === '' || !match) return undefined

@@ -20,15 +20,15 @@ export const MASK = '***'
 /** Settings by name; `undefined` removes the stored value. */
 export type WantedSettings = Record<string, unknown>
 
-/** The settings as stored (`values`), and with all secrets that a key opens (`plain`). */
 export interface OpenedSettings {
   values: Values
+  /** With all secrets that a key opens, and without the others. */
   plain: Values
   /** `plain`, except for values that fail closed, and for a maximum below the minimum. */
   inForce: Values
 }
 
-/** Reads values that are in force. A missing or invalid one becomes the default; `report` gets each invalid one. */
+/** A missing or invalid value becomes the default; `report` gets each invalid one. */
 export function parseAll(values: Values, report?: Report): Settings {
   const parsed = Object.entries(settingsTable).map(([key, setting]) => [
     key,
@@ -71,7 +71,6 @@ export function shownOf(values: Values): Values {
 
 const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
 
-/** The minimum and the maximum that these values mean. */
 function lengthsOf(values: Values): [least: number, most: number] {
   const least = parseOne(min, values[min.name]) ?? Number(min.default)
   return [least, parseOne(max, values[max.name]) ?? Number(max.default)]
@@ -103,10 +102,7 @@ export function contradiction(values: Values, wanted: WantedSettings): SettingPr
   return [{ key: max.name, expected: `at least ${min.name}, which is ${least}`, got: `"${most}"` }]
 }
 
-/**
- * Names of the settings that the login at the mail server still needs. If `smtp_auth` is `password` and neither username nor password is
- * set, there is no login, so nothing is missing.
- */
+/** Names of the settings that the login at the mail server still needs. With neither username nor password, there is no login. */
 export function missingForLogin(settings: Settings): string[] {
   const isByToken = settings.smtpAuth === 'xoauth2'
   if (!isByToken && !settings.smtpUsername && !settings.smtpPassword) return []
@@ -123,11 +119,11 @@ interface Recommendation {
   value: string
   /** What it is good for, to end the sentence "so that …". */
   reason: string
-  /** Whether these settings are as good or stricter. Then no advice is given. */
+  /** Whether these settings are as good or stricter. */
   isMet(settings: Settings): boolean
 }
 
-/** Values that suit most services better than the defaults, which follow the specification to the letter. Each row says why. */
+/** Values that suit most services better than the defaults, which follow the specification to the letter. */
 export const recommendations: readonly Recommendation[] = [
   {
     name: 'email_link_confirmation',
@@ -164,7 +160,6 @@ export const recommendations: readonly Recommendation[] = [
   },
 ]
 
-/** The recommendations that these settings do not meet. */
 export function unmetBy(settings: Settings): Recommendation[] {
   return recommendations.filter(({ isMet }) => !isMet(settings))
 }

@@ -1,7 +1,4 @@
-/**
- * The settings of section 2.5: their table, their kinds, what values mean, and the one keeper that holds, shows and changes them. The
- * folder knows neither the readers of a setting, nor how an admin asks for a change.
- */
+/** The one keeper that holds, shows and changes the settings (2.5). It knows neither their readers nor how an admin asks for a change. */
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log } from '../contract/index.ts'
 import type { SettingsStore } from '../store/index.ts'
@@ -13,20 +10,17 @@ import { missingForLogin, shownOf, type WantedSettings } from './rules.ts'
 import { settingNamed } from './table.ts'
 
 interface ChangeConditions {
-  /** For the history. `undefined`: no author is named. */
-  by?: Author
+  /** For the history. */
+  by?: Author | undefined
   /** The settings must have one of these ETags. `undefined`: any ETag will do. */
   ifMatch?: readonly string[] | undefined
-  /** Checks everything and applies nothing. The answer is what a change would answer. */
+  /** Applies nothing. The answer is that of a change. */
   isDryRun?: boolean
   /** Called with the keys just before they are changed, and again if another change came first. If it throws, nothing is changed. */
   announce?(keys: string[]): Promise<void>
 }
 
-/**
- * The settings in force, as sent over the wire, and the names of those with a new value. `stale`: they have none of the ETags of `ifMatch`.
- * With `stale` or with problems, nothing was changed.
- */
+/** With problems, or `stale` (none of the ETags of `ifMatch`), nothing was changed. */
 type Outcome =
   { settings: Values; changed: string[]; warnings: string[] } | SettingProblem[] | 'stale'
 
@@ -41,7 +35,6 @@ export function createSettingsKeeper(
   const held = createHeldSettings(store, box, log)
   const { current, faults, inTurn, follow } = held
 
-  /** `unreadable`: the record cannot be read, and stays as it is. */
   async function change(
     wantedOf: (held: Held) => WantedSettings,
     { by, ifMatch, isDryRun = false, announce }: ChangeConditions,
@@ -66,9 +59,9 @@ export function createSettingsKeeper(
   }
 
   return {
-    /** The settings in force. They are in memory, so this reads no database. */
+    /** The settings in force, from memory. */
     current,
-    /** What is wrong with the stored settings, as of the last read; never a value. */
+    /** What is wrong with the stored settings, as of the last read. */
     faults,
     /** Takes over the stored settings if they changed: one read. */
     refresh: follow,
@@ -88,19 +81,16 @@ export function createSettingsKeeper(
       return { settings: shownOf(held.now().inForce), etag: etagOf(held.now()) }
     },
 
-    /**
-     * The settings as they would be with `wanted`. Nothing is applied. A stored secret goes to no other server than its own. `secretsLeft`
-     * names the secrets of the login that are left out for this reason.
-     */
+    /** The settings as they would be with `wanted`. `secretsLeft` names the secrets of the login that are for another server. */
     tried: (wanted: WantedSettings) => triedOn(held.now(), wanted, hasTransport),
 
-    /** Checks all keys, then applies all or none. This process uses them at once. */
+    /** Applies all or none. This process uses them at once. */
     change: (wanted: WantedSettings, conditions: ChangeConditions = {}) =>
       inTurn(() => change(() => wanted, conditions)),
 
     /** Changes those of `wanted` that have no stored value. */
     changeUnset: (wanted: WantedSettings, by?: Author) =>
-      inTurn(() => change(({ values }) => unset(wanted, values), { ...(by && { by }) })),
+      inTurn(() => change(({ values }) => unset(wanted, values), { by })),
 
     /** Seals every secret with the first key of the ring; with `isDryRun`, only answers what that would do. */
     reseal: ({ isDryRun = false, by }: Pick<ChangeConditions, 'isDryRun' | 'by'> = {}) =>
@@ -144,9 +134,7 @@ function toReseal({ values, plain }: Pick<Held, 'values' | 'plain'>, box: Secret
   const sealed = Object.entries(values).filter((entry) => isSealed(...entry))
   const opened = sealed.filter(([name]) => name in plain)
   return {
-    /** Names of the secrets that another key than the first had sealed. */
     resealed: opened.filter(([, value]) => !box.isCurrent(value)).map(([name]) => name),
-    /** Names of the secrets that no key of the ring opens. */
     unreadable: sealed.map(([name]) => name).filter((name) => !(name in plain)),
   }
 }

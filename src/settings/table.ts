@@ -1,7 +1,4 @@
-/**
- * The settings of section 2.5, in one place: names, types, defaults, bounds, what is accepted and what they mean. Parsing, the help of the
- * command line, docs/settings.md and the OpenAPI file come from here.
- */
+/** The settings (2.5). Parsing, the help of the command line, docs/settings.md and the OpenAPI file come from this table. */
 import {
   MAX_PASSWORD_BYTES,
   boolean,
@@ -21,9 +18,6 @@ import { isMailAddress } from './addresses.ts'
 export type { Setting } from './kinds.ts'
 
 const DAY = 86_400_000
-
-/** How long events stay by default. */
-const AUDIT_DAYS = 400
 
 export const settingsTable = {
   passwordResetExpiration: duration('password_reset_expiration', '1h', 7 * DAY, {
@@ -126,7 +120,7 @@ export const settingsTable = {
     // The other values work only on some ports.
     strictest: 'auto',
   }),
-  auditRetention: duration('audit_retention', `${AUDIT_DAYS}d`, 3650 * DAY, {
+  auditRetention: duration('audit_retention', '400d', 3650 * DAY, {
     // Links and dead letters are shown for a week, with their events.
     minDays: 7,
     meaning: 'How long the audit log keeps an event after it was recorded.',
@@ -183,7 +177,6 @@ export const allSettings: readonly Setting<string | number | boolean>[] =
 
 const byName = new Map(allSettings.map((setting) => [setting.name, setting]))
 
-/** `undefined`: there is no setting of that name. */
 export const settingNamed = (name: string) => byName.get(name)
 
 /** Whether mails leave by SMTP, or wait for it: host, port and sender are set, or cannot be read. */

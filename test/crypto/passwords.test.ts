@@ -1,8 +1,14 @@
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { createHashQueue, hashQueueLimits } from '../../src/crypto/hash-queue.ts'
-import { createVerifyPassword, readable, sameWork } from '../../src/crypto/hashing.ts'
-import { hashPassword, passwordDigest, refusePassword } from '../../src/crypto/password.ts'
+import {
+  createHashing,
+  createVerifyPassword,
+  readable,
+  sameWork,
+} from '../../src/crypto/hashing.ts'
+import { passwordDigest } from '../../src/crypto/password.ts'
+import { refusePassword } from '../../src/passwords/passwords.ts'
 import { bcryptWork, turns } from '../support/bcrypt-work.ts'
 
 describe('refusePassword() (8, PWD-09)', () => {
@@ -46,6 +52,9 @@ describe('refusePassword() (8, PWD-09)', () => {
 })
 
 describe('hashPassword() (2.3)', () => {
+  const hashPassword = (password: string, cost: number) =>
+    createHashing(undefined, cost, () => {}).hashPassword(password)
+
   it('is bcrypt at the given cost, with a salt of its own, of all 72 bytes (PWD-14)', async () => {
     const one = await hashPassword('long enough', 4)
     const other = await hashPassword('long enough', 5)

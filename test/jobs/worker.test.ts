@@ -6,7 +6,7 @@ import { createAuthorizeSig, createKeyRing } from '../../src/crypto/keys.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
-import { createVoidLinks } from '../../src/flows/account.ts'
+import { voidEverything } from '../../src/flows/account.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
 import { createGlobalLimit } from '../../src/jobs/limits.ts'
 import { createMailPipeline } from '../../src/jobs/pipeline.ts'
@@ -254,7 +254,7 @@ describe('Accounts that are slow to find', () => {
 
 describe('A mail whose link was voided', () => {
   /** As "This wasn't me" does. */
-  const voidAll = ({ store }: MailParts) => createVoidLinks(store).voidEverything(ANN.id)
+  const voidAll = ({ store }: MailParts) => voidEverything(store, ANN.id)
 
   async function expectMails(count: number, work: Awaited<ReturnType<typeof outboxByHand>>) {
     const { parts, mails, hasLink } = work

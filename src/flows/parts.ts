@@ -1,0 +1,62 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
+import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
+import type { LoginCodes } from '../crypto/login-code.ts'
+import type { PasswordRules } from '../passwords/passwords.ts'
+import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
+import type { AccountFlowsStore, MailOutbox, ResetTokenStore } from '../store/index.ts'
+import type { LinkStore } from './account.ts'
+import type { Environment } from './audit.ts'
+import type { ClientNotifications } from './client-notifications.ts'
+
+export interface FlowParts extends Environment, ClientNotifications {
+  store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
+  outbox: Pick<MailOutbox, 'add'>
+  users: UserStore
+  sessions: AccountSessions
+  /** `undefined`: this browser has no live session of the account. */
+  liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>
+  requesterOf(req: IncomingMessage): Requester
+  passwordRules: Pick<PasswordRules, 'isAsked' | 'validate'>
+  /** @param by - decides the place in the queue. */
+  hashPassword(password: string, by: Requester): Promise<string>
+  /** After that, the user may sign in from that network. */
+  forgetTries(account: User, by: Requester): Promise<void>
+  /** Stands for a text in records, and reveals nothing about it. */
+  keyedHash(text: string): string
+  authorizeSig: Pick<AuthorizeSig, 'verify'>
+  loginCodes: LoginCodes
+}
+
+export interface PasswordLinkParts extends FlowParts {
+  kind: PasswordLinkKind
+  tokens: ResetTokenStore
+}
+
+/** Sessions at the provider. Those of later logins stay. */
+interface AccountSessions {
+  /** The cut-offs of an account, as this request sees them. */
+  readCutoffs(accountId: string): Promise<SessionCutoffs | undefined>
+  /** Ends what all logins until now have: grants, codes and tokens (3.3, effect 3), sessions and login results (effect 4). */
+  end(accountId: string, end: SessionEnd): Promise<EndedSessions>
+  /** The same, but the records are only dead. `clear` deletes them. */
+  cutOff(
+    accountId: string,
+    end: SessionEnd,
+  ): Promise<{ ended: EndedSessions; clear(): Promise<void> }>
+}
+
+/** A request, and its answer, of which nothing is sent yet. */
+export interface Browser {
+  req: IncomingMessage
+  res: ServerResponse
+}
+
+/** The live session of a browser, read before an end of its account ends it too. */
+interface LiveSession {
+  /** End sessions at this time, which the new session counts as having seen. Any other end moves the cut-off past it, and so ends it. */
+  endsAt: Date
+  /** Gives this browser a new session of the same login. If it fails, it logs why, and the browser is signed out like the others. */
+  renew(): Promise<void>
+}
