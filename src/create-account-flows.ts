@@ -23,7 +23,7 @@ import { createFlows } from './flows/flows.ts'
 import { loadBodyReader } from './http/form.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import { createLoginPassword, forgetTries } from './http/login-password.ts'
-import { networkOf, requesterOf as requesterBehind } from './http/requester.ts'
+import { hashQueueOf, requesterOf as requesterBehind } from './http/requester.ts'
 import { createWellKnown } from './http/well-known.ts'
 import { createClientLogouts } from './jobs/client-logouts.ts'
 import { createMaintenance } from './jobs/maintenance.ts'
@@ -89,7 +89,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const passwords = createPasswords(checked, settings)
   const { passwordRules, verifyPassword, dearestCost } = passwords
   const hashPassword = (password: string, by?: Requester) =>
-    passwords.hashPassword(password, by && networkOf(by.address, 48))
+    passwords.hashPassword(password, by && hashQueueOf(by))
 
   // The provider: its clients, and what notifies them that an account is signed out.
   const { provider, attach } = createAttachment()

@@ -6,27 +6,25 @@ import { createInteractions } from '../oidc/interactions.ts'
 import type { CheckedOptions } from '../options.ts'
 import type { Asset, Views } from '../views/index.ts'
 import { createBrowserCookie } from './browser.ts'
-import { createBlock, createLogin, type BlockParts } from './login.ts'
+import { createLogin, type LoginParts } from './login.ts'
 import { createMailRequests, type MailRequestParts } from './mail-requests.ts'
 import { unavailableAnswer } from './failure.ts'
-import { notMe } from './not-me.ts'
+import { notMe, type NotMeParts } from './not-me.ts'
 import { createPages } from './pages.ts'
 import { forgotPassword, passwordPage, type PasswordPageParts } from './password-pages.ts'
 import { createRequestLimit } from './requester.ts'
 import { createRoutes, type Route } from './routes.ts'
 import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify-email.ts'
-import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
+import { waitingLogin } from './waiting-login.ts'
 
-/** The parts that its pages name in their own types, and that other folders make. */
-type BrowserSideParts = { views: Views; provider: Parameters<typeof createInteractions>[0] } & Pick<
-  PasswordPageParts,
-  'passwordReset' | 'invitation' | 'clients' | 'openLogin' | 'settings' | 'log'
-> &
-  Pick<WaitingLoginParts, 'waitingLogins' | 'resume'> &
-  Pick<VerifyEmailParts, 'verification' | 'cutoffsSeenAtLogin'> &
-  Pick<Parameters<typeof notMe>[0], 'notMe'> &
-  Pick<BlockParts, 'users' | 'requesterOf'> &
-  Pick<MailRequestParts, 'limits' | 'keyedHash' | 'audit' | 'clock'>
+type AllParts = PasswordPageParts & VerifyEmailParts & NotMeParts & LoginParts & MailRequestParts
+
+type MadeHere = 'pages' | 'browserCookie' | 'mailRequests' | 'interactions' | 'oauthUrl' | 'origin'
+
+type BrowserSideParts = Omit<AllParts, MadeHere | 'responseDelay' | 'beforeForgotPassword'> & {
+  views: Views
+  provider: Parameters<typeof createInteractions>[0]
+}
 
 /** @param oauthUrl - the address that our paths are below. */
 export function createBrowserSide(
@@ -42,15 +40,15 @@ export function createBrowserSide(
   const mailRequests = createMailRequests({ ...given, pages, responseDelay, beforeForgotPassword })
   const interactions = createInteractions(given.provider)
   // Each page takes from this what its type names.
-  const shared = { ...given, pages, browserCookie, mailRequests, interactions }
-  const waitingPage = waitingLogin(shared)
+  const made = { pages, browserCookie, mailRequests, interactions, oauthUrl, origin }
+  const shared = { ...given, ...made }
   // The paths that browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10).
   const routes = {
     '/forgot-password': forgotPassword(shared),
     '/reset-password': passwordPage(shared, 'reset-password'),
     '/accept-invitation': passwordPage(shared, 'accept-invitation'),
-    '/verify-email': verifyEmail({ ...shared, waitingPage }),
-    '/verify-email/waiting': waitingPage,
+    '/verify-email': verifyEmail(shared),
+    '/verify-email/waiting': waitingLogin(shared),
     '/not-me': notMe(shared),
     '/resend-verification': resendVerification(shared),
     '/account-flows.css': asset('text/css', stylesheet),
@@ -58,10 +56,9 @@ export function createBrowserSide(
     '/account-flows.svg': asset('image/svg+xml', favicon),
   }
   const limit = createRequestLimit(given, trustedProxies)
-  const block = createBlock({ ...shared, origin })
   return {
-    routes: createRoutes({ ...shared, limit, origin, oauthPath }, routes),
-    login: createLogin({ ...shared, block, oauthUrl }),
+    routes: createRoutes({ ...shared, limit, oauthPath }, routes),
+    login: createLogin(shared),
     answerOutage: unavailableAnswer(pages, given.log),
     browserCookie,
   }

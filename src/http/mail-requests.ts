@@ -1,5 +1,5 @@
 /** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
-import { within } from '../clock.ts'
+import { within, type Clock } from '../clock.ts'
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
 import type {
   BeforeForgotPassword,
@@ -13,8 +13,14 @@ import { errorName } from '../errors.ts'
 import type { SentForm } from './form.ts'
 import type { Pages } from './pages.ts'
 import { networkOf, type CountingParts } from './requester.ts'
-import { afterDelay, type ResponseDelay } from './response-delay.ts'
 import type { Post, Visit } from './routes.ts'
+import { randomInt } from 'node:crypto'
+
+/** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
+export interface ResponseDelay {
+  floorMs: number
+  jitterMs: number
+}
 
 export interface MailRequestParts extends CountingParts {
   pages: Pages
@@ -39,15 +45,27 @@ type Answer = { mode: 'invalid' } | { mode: 'sent'; typed: string; waitMs: numbe
 
 export function createMailRequests(parts: MailRequestParts) {
   const { pages, beforeForgotPassword: before, responseDelay, clock } = parts
+  const { floorMs, jitterMs } = responseDelay
   const cooldown = createCooldown(parts)
-  const delayed =
-    (answer: Post): Post =>
-    (visit, form) =>
-      afterDelay(responseDelay, clock, () => answer(visit, form))
+
+  function delayed(answer: Post): Post {
+    return async (visit, form) => {
+      const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
+      // On a clock that is never set back.
+      const until = performance.now() + floorMs + jitter
+      await answer(visit, form)
+      const rest = until - performance.now()
+      if (rest > 0) await clock.sleep(rest)
+    }
+  }
+
   return {
     cooldown,
 
-    /** Answers a form after the random delay. The delay begins when the form has been read: a slow body would use it up. */
+    /**
+     * Answers a form, and waits for the rest of the random delay (4.2, 4.7). The delay begins when the form has been read: a slow body would
+     * use it up.
+     */
     delayed,
 
     /** Counts the form, asks the host, and makes the request if the host allows it. A denied request gets the same answer. */

@@ -37,6 +37,7 @@ export function forgotPassword(parts: PasswordPageParts): Route {
       await showOf(parts, ctx, parameters, { name, locals: { mode: 'form', parameters } })
     },
 
+    tooMany: 'password_reset_requested',
     post: mailRequests.form({
       kind: 'password_reset',
       field: 'identifier',
@@ -57,7 +58,7 @@ export function forgotPassword(parts: PasswordPageParts): Route {
 /** The form for a password, which the link of a reset (4.3, 4.4) or of an invitation (4.9) opens. */
 export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
   const { mailRequests, settings } = parts
-  const { flow: flowName, sent } = LINKS[name]
+  const { flow: flowName, kind, sent } = LINKS[name]
   const flow = parts[flowName]
   const renew = mailRequests.delayed(({ ctx }, form) => renewLink(parts, ctx, name, form))
 
@@ -68,11 +69,8 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
     uiLocales: string | undefined,
   ) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    await showOf(parts, ctx, parameters, {
-      name,
-      locals: { ...form, minLength, maxLength },
-      uiLocales,
-    })
+    const locals = { ...form, minLength, maxLength }
+    await showOf(parts, ctx, parameters, { name, locals, uiLocales })
   }
 
   return {
@@ -83,6 +81,7 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
       await showForm(ctx, outcome.parameters, { mode: 'form', token }, outcome.locale)
     },
 
+    tooMany: `${kind}_rejected`,
     async post(visit, form) {
       const { ctx, requester } = visit
       const { fields, uiLocales } = form

@@ -37,8 +37,7 @@ const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
 /**
  * The key that requests are counted by. An IPv4 address counts as it is, also inside an IPv6 address (mapped, NAT64 or 6to4). Otherwise all
- * clients behind a translator would share one bucket. Other IPv6 addresses count by their /64, as one household or server has. The queue
- * for hashing counts by /48 (`bits`).
+ * clients behind a translator would share one bucket. Other IPv6 addresses count by their /64, as one household or server has.
  */
 export function networkOf(address: string | undefined, bits: 48 | 64 = 64): string {
   const ip = ipOf(withoutPort(address))
@@ -51,6 +50,9 @@ export function networkOf(address: string | undefined, bits: 48 | 64 = 64): stri
   return `${groups.join(':')}::/${bits}`
 }
 
+/** The queue for hashing counts by /48. */
+export const hashQueueOf = ({ address }: Requester): string => networkOf(address, 48)
+
 // Some proxies write a port behind the address.
 function withoutPort(address = ''): string {
   const [, bracketed, bare] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(address) ?? []
@@ -60,14 +62,7 @@ function withoutPort(address = ''): string {
 const MINUTE_MS = 60_000
 
 /** The event that is recorded, once for each network and window. */
-const EVENTS: Record<string, Extract<AuditEvent, { reason: 'too_many_requests' }>['type']> = {
-  '/forgot-password': 'password_reset_requested',
-  '/reset-password': 'password_reset_rejected',
-  '/accept-invitation': 'invitation_rejected',
-  '/resend-verification': 'email_verification_requested',
-  '/not-me': 'password_reset_rejected',
-  '/verify-email/waiting': 'email_verification_rejected',
-}
+export type TooMany = Extract<AuditEvent, { reason: 'too_many_requests' }>['type']
 
 export interface CountingParts {
   limits: RateLimits
@@ -100,15 +95,14 @@ export function createRequestLimit(parts: CountingParts, trustedProxies: number)
     trustedProxies === 0 &&
     (isLoopbackHost(req.socket.remoteAddress ?? '') || isUnixSocket(req.socket))
 
-  return async ({ ctx, requester }: Visit): Promise<number | undefined> => {
+  return async ({ ctx, requester }: Visit, type: TooMany): Promise<number | undefined> => {
     warnOfUndeclaredProxy(ctx)
     const { requestsPerIpPerMinute: max } = settings()
     if (max === 0 || isExempt(ctx)) return undefined
     const key = `requests:${networkOf(requester.address)}`
     const { count, msToEnd } = await limits.hit(key, MINUTE_MS, max)
     if (count <= max) return undefined
-    const type = EVENTS[ctx.path]
-    if (count === max + 1 && type)
+    if (count === max + 1)
       await audit({ id: newId(), type, at: clock.now(), reason: 'too_many_requests', ...requester })
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }

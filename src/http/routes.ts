@@ -7,14 +7,18 @@ import { showFailure } from './failure.ts'
 import { idIn, readForm, uiLocalesIn, type SentForm } from './form.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
 import type { Pages } from './pages.ts'
+import type { TooMany } from './requester.ts'
 
-/** The methods that a path answers; GET answers HEAD too. */
-export interface Route {
-  get?(visit: Visit): Promise<void>
-  post?(visit: Visit, form: SentForm): Promise<void>
+export type Post = (visit: Visit, form: SentForm) => Promise<void>
+
+interface FormRoute {
+  post: Post
+  /** The event of a network that sends too many forms. */
+  tooMany: TooMany
 }
 
-export type Post = NonNullable<Route['post']>
+/** The methods that a path answers; GET answers HEAD too. */
+export type Route = { get?(visit: Visit): Promise<void> } & (FormRoute | { post?: undefined })
 
 /** A request for one of our paths. */
 export interface Visit {
@@ -28,7 +32,7 @@ export interface Visit {
 interface RouteParts {
   pages: Pages
   /** For how many seconds the network of a form has to wait. `undefined`: it is within its limit. */
-  limit(visit: Visit): Promise<number | undefined>
+  limit(visit: Visit, event: TooMany): Promise<number | undefined>
   requesterOf(req: Context['req']): Requester
   browserCookie: BrowserCookie
   origin: string
@@ -42,23 +46,23 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
   const expectMounted = createMountCheck(oauthPath, log)
 
   // Other sites are refused before the form is counted. Otherwise they could use up the limit of a user.
-  async function refusalOf(visit: Visit) {
+  async function refusalOf(visit: Visit, tooMany: TooMany) {
     if (isCrossSite(visit.ctx.req, origin)) return 'refused'
-    const seconds = await limit(visit)
+    const seconds = await limit(visit, tooMany)
     if (seconds === undefined) return undefined
     visit.ctx.set('Retry-After', String(seconds))
     return 'too_many_requests'
   }
 
-  async function readAndAnswer(visit: Visit, answer: Post) {
+  async function readAndAnswer(visit: Visit, { post, tooMany }: FormRoute) {
     const { ctx } = visit
-    const fields = (await refusalOf(visit)) ?? (await readForm(ctx))
+    const fields = (await refusalOf(visit, tooMany)) ?? (await readForm(ctx))
     if (typeof fields === 'string') return pages.showError(ctx, fields)
     const uiLocales = uiLocalesIn(fields)
     const requester = { ...visit.requester, uiLocales }
     const parameters = parametersFrom(fields)
     const form = { fields, parameters, uiLocales, formId: idIn(fields, 'form_id'), requester }
-    await answer(visit, form)
+    await post(visit, form)
   }
 
   return async (ctx, next) => {
@@ -74,17 +78,18 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
       return
     }
     expectMounted(ctx, path)
-    const { get, post } = route
     // Kept, because a resumed request has another path afterwards.
     const from = ctx.path
     try {
       const { req } = ctx
       const visit = { ctx, next, requester: requesterOf(req), browser: browserCookie.read(req) }
-      if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(visit)
-      else if (!post || ctx.method !== 'POST') {
-        ctx.set('Allow', [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', '))
+      if (route.get && ['GET', 'HEAD'].includes(ctx.method)) await route.get(visit)
+      else if (route.post && ctx.method === 'POST') await readAndAnswer(visit, route)
+      else {
+        const allowed = [route.get && 'GET, HEAD', route.post && 'POST']
+        ctx.set('Allow', allowed.filter(Boolean).join(', '))
         pages.showError(ctx, 'method_not_allowed')
-      } else await readAndAnswer(visit, post)
+      }
     } catch (error) {
       showFailure(pages, log, ctx, error, from)
     }
