@@ -6,13 +6,12 @@ import type { Log } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { logJsonLines } from '../log.ts'
 import { accentCss, shownBrand, type Brand } from './brand.ts'
-import { findProblems, warnOfOddities } from './check-overrides.ts'
+import { findProblems, tryAll, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, createCatalog, readLocales } from './locales.ts'
-import { renderMail, type MailLocals, type MailName } from './mails.ts'
-import type { PageLocals, PageName } from './page-locals.ts'
-import { asksForMail, assetOf, frameOf, renderPage, statusOf } from './pages.ts'
-import { PAGE_NAMES, SAMPLE_MAILS, tryAll } from './samples.ts'
+import { renderMail, SAMPLE_MAILS, type MailLocals, type MailName } from './mails.ts'
+import { PAGE_NAMES, type PageLocals, type PageName } from './page-locals.ts'
+import { assetOf, frameOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { missingFrom, readViewFiles } from './view-files.ts'
 
@@ -96,17 +95,12 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
     ...assets,
 
     /** Renders a page in the language that suits the reader best. */
-    page<N extends PageName>(
+    page: <N extends PageName>(
       name: N,
       locals: PageLocals[N],
       languages: Languages = {},
       formId?: string,
-    ) {
-      const catalog = catalogFor(languages)
-      const html = renderPage(templates, catalog, frame, name, locals, languages.asked, formId)
-      const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
-      return { html, status: statusOf(locals), lang: catalog.lang, hasCaptcha }
-    },
+    ) => renderPage(templates, catalogFor(languages), frame, name, locals, languages.asked, formId),
 
     mail: (name: MailName, locals: MailLocals, languages: Languages = {}) =>
       renderMail(templates, catalogFor(languages), name, locals, shown),

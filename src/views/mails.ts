@@ -1,9 +1,9 @@
 /** From what a mail says to its subject, its text and its HTML. */
-import { MAIL_KINDS, type MailTemplate } from '../contract/mail-kinds.ts'
+import { MAIL_KINDS, mailKinds, type MailKind, type MailTemplate } from '../contract/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { deviceText } from './device.ts'
 import { fill, type Catalog, type Values } from './locales.ts'
-import type { SignedOutApps } from './page-locals.ts'
+import { SAMPLE_APPS, SAMPLE_CODE, type SignedOutApps } from './page-locals.ts'
 import type { Templates } from './templates.ts'
 import { appsText, factsOf, lifetimeText, nameText, timeText, unlinkable } from './wording.ts'
 
@@ -150,4 +150,27 @@ function wrappedLine(line: string): string {
 
 function columnsOf(text: string): number {
   return Array.from(text.replace(WIDE, '  ')).length
+}
+
+const little = { username: '', link: 'https://id.example/', at: new Date(0) }
+const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+const much = { ...little, username: 'ann', clientName: 'The App', apps: SAMPLE_APPS, userAgent }
+
+/** Each mail, with little and with much to say. */
+export const SAMPLE_MAILS: [MailName, MailLocals][] = [
+  ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
+  ['test', little],
+]
+
+function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
+  const wanted = [little, much, { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }]
+  return wanted.map((locals): [MailName, MailLocals] => [
+    template,
+    {
+      ...locals,
+      notMe: 'https://id.example/not-me',
+      ...(link && { lifetimeMs: 3_600_000 }),
+      ...(locals === much && link?.isSigned && { login: SAMPLE_CODE }),
+    },
+  ])
 }

@@ -6,7 +6,7 @@ import { maskedAddress } from '../settings/addresses.ts'
 import type { ShownBrand } from './brand.ts'
 import { wordsIn } from './languages.ts'
 import type { Catalog, Values } from './locales.ts'
-import { ERROR_STATUS, type PageLocals, type PageName } from './page-locals.ts'
+import { ERROR_STATUS, ICONS, REFUSING, type PageLocals, type PageName } from './page-locals.ts'
 import type { Templates } from './templates.ts'
 import {
   amountText,
@@ -36,16 +36,17 @@ export function renderPage<N extends PageName>(
   locals: PageLocals[N],
   uiLocales?: string,
   formId?: string,
-): string {
+) {
   const { t, has, lang, dir } = catalog
   const given: AnyLocals = locals
   const { mode, parameters, username, lifetimeMs, waitMs, typed, sentTo, client } = given
+  const hasCaptcha = frame.captcha !== undefined && asksForMail(name, given)
   const limits = limitsText(given, catalog)
   // A refusal that is not about a field.
   const refusal = given.isNotYet ? t(`${name}.${mode}.refusal`) : undefined
   const faults = faultsOf(name, given, catalog, limits)
   const address = maskedAddress(sentTo)
-  return render(`pages/${name}`, {
+  const html = render(`pages/${name}`, {
     ...locals,
     uiLocales,
     formId,
@@ -54,7 +55,7 @@ export function renderPage<N extends PageName>(
     lang,
     dir,
     ...frame,
-    captcha: asksForMail(name, given) ? frame.captcha : undefined,
+    captcha: hasCaptcha ? frame.captcha : undefined,
     initialOf,
     page: name,
     title: t(titlesOf(name, given).find(has) ?? `${name}.title`),
@@ -74,21 +75,21 @@ export function renderPage<N extends PageName>(
     icon: stateIcon(name, given),
     mailbox: mailboxOf(typed ?? sentTo),
   })
+  return { html, status: statusOf(given), lang, hasCaptcha }
 }
 
 /** The status of a page: 400 if the page refuses something. */
-export function statusOf({ link, fault, isNotYet, mode }: AnyLocals): number {
+function statusOf({ link, fault, isNotYet, mode }: AnyLocals): number {
   // With 403, no browser keeps the page of a link that it fetched ahead.
   if (link) return 403
   if (isNotYet || (fault && fault.reason !== 'not_yet')) return 400
   const ofErrors: Record<string, number> = ERROR_STATUS
-  return ofErrors[mode] ?? (REFUSING.test(mode) ? 400 : 200)
+  const isRefusal = REFUSING.includes(mode) || mode.startsWith('password_')
+  return ofErrors[mode] ?? (isRefusal ? 400 : 200)
 }
 
-const REFUSING = /^(invalid|expired|ended|password_.*)$/
-
 /** Whether the page has a form with a name that gets a link. Only these forms have a captcha, not the one click that replaces a link. */
-export function asksForMail(name: PageName, { mode, sentTo, renew }: AnyLocals): boolean {
+function asksForMail(name: PageName, { mode, sentTo, renew }: AnyLocals): boolean {
   if (name === 'forgot-password') return mode !== 'sent'
   if (name !== 'verify-email') return false
   if (mode === 'blocked') return maskedAddress(sentTo) !== undefined
@@ -105,16 +106,9 @@ function titlesOf(name: PageName, { mode, reason, code }: AnyLocals): string[] {
 /** The icon of the page. `undefined`: the page has a form to fill in. */
 function stateIcon(name: PageName, { mode, reason }: AnyLocals): string | undefined {
   if (name === 'verify-email' && reason === 'used') return 'good'
-  const [icon] = ICONS.find(([, all]) => all.test(reason ?? mode)) ?? []
+  const [icon] = ICONS.find(([, all]) => all.includes(reason ?? mode)) ?? []
   return icon ?? (reason !== undefined || name === 'error' ? 'bad' : undefined)
 }
-
-const ICONS: readonly (readonly [icon: string, of: RegExp])[] = [
-  ['mail', /^(sent|confirm|elsewhere|superseded)$/],
-  ['good', /^(done|stopped|secured|unverified|signed_out|verified|signed_in)$/],
-  ['late', /^(later|ended|expired)$/],
-  ['who', /^other_account$/],
-]
 
 /** What is wrong with each form field. */
 function faultsOf(
