@@ -9,7 +9,6 @@ import { isJsonObject, must } from '../errors.ts'
 import { accountRecords } from './account-records.ts'
 import type { RecordLoggedOutClients } from './backchannel-logout.ts'
 import type { OwnAdapter } from './own-adapter.ts'
-import { createOutages, type Outages } from './provider-answers.ts'
 import { createSeenLogins, type SeenLogins, type SeenParts } from './seen-logins.ts'
 
 interface EndableParts extends SeenParts {
@@ -21,7 +20,6 @@ interface EndableParts extends SeenParts {
 export function createEndableSessions(parts: EndableParts) {
   const { own, cutoffs, recordLoggedOutClients, log } = parts
   const logins = createSeenLogins(parts)
-  const outages = createOutages(logins.outage)
   const factories: AdapterFactory[] = []
   const wrappers = new WeakSet<object>()
 
@@ -39,14 +37,13 @@ export function createEndableSessions(parts: EndableParts) {
 
   return {
     ...logins,
-    answeringOutages: outages.answeringOutages,
 
     /** Wraps an adapter of oidc-provider, so that it never finds a record again that a cut-off ended. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
       const factory = onePerModel(wrapped)
       factories.push(factory)
       return (model) => {
-        const outer = wrap({ ...logins, ...outages }, model, factory(model))
+        const outer = wrap(logins, model, factory(model))
         wrappers.add(outer)
         return outer
       }
@@ -73,7 +70,7 @@ export function createEndableSessions(parts: EndableParts) {
 }
 
 function wrap(
-  { unlessEnded, withSeenCutoffs, failingFast }: SeenLogins & Outages,
+  { unlessEnded, withSeenCutoffs, failingFast }: SeenLogins,
   model: string,
   inner: Adapter,
 ): Adapter {

@@ -1,9 +1,10 @@
 /** What each request knows: the logins that its records come from, the cut-offs that each login has seen, and an outage of the store. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Context, Next } from 'koa'
+import type { Context, Middleware, Next } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
+import { isStoreUnavailable } from '../errors.ts'
 import {
   isEnded,
   loginSecond,
@@ -23,7 +24,7 @@ import {
   SEEN,
   withLogin,
 } from './account-records.ts'
-import type { Outage } from './provider-answers.ts'
+import { outcomeOf } from './provider-answers.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
@@ -58,8 +59,24 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   return {
     readCutoffs,
 
-    /** The outage of the store in this request. */
-    outage: () => memory().outage,
+    /** Does not wait for a store that has already failed in this request. */
+    failingFast: <T>(work: () => Promise<T>) => failingFast(memory(), work),
+
+    /** Middleware: if the store cannot be reached, answers in place of the provider, which would answer 500. */
+    answeringOutages:
+      (answer: (ctx: Context, error: unknown) => void): Middleware =>
+      async (ctx, next) => {
+        const { outage } = memory()
+        try {
+          await next()
+        } catch (error) {
+          if (!isStoreUnavailable(error)) throw error
+          outage.error = error
+          ctx.status = 500
+        }
+        const failure = outage.error ?? outcomeOf(ctx.req).failure
+        if (ctx.status === 500 && isStoreUnavailable(failure)) answer(ctx, failure)
+      },
 
     /** Whether the request came through our middleware. */
     passedOurMiddleware: () => request.getStore() !== undefined,
@@ -110,12 +127,23 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
 /** What one request knows. `arrivedAt`: in seconds; `undefined` outside our middleware. `logins`: the source of its records, by account. */
 const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
   arrivedAt,
-  outage: {} as Outage,
+  /** The first failure of the store. */
+  outage: {} as { error?: unknown },
   cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
   logins: new Map(logins),
 })
 
 type Memory = ReturnType<typeof newMemory>
+
+async function failingFast<T>({ outage }: Memory, work: () => Promise<T>): Promise<T> {
+  if (outage.error) throw outage.error
+  try {
+    return await work()
+  } catch (error) {
+    if (isStoreUnavailable(error)) outage.error = error
+    throw error
+  }
+}
 
 /** Adds a login to what the request knows. It keeps the lowest value of each cut-off. */
 function remember(
