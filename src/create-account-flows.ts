@@ -151,24 +151,21 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const maintenance = createMaintenance({ settingsKeeper, keyRing, store, ...sweeps, clock, log })
 
   // What browsers see.
-  const { routes, login, answerOutage, browserCookie } = createBrowserSide(
-    {
-      ...flows,
-      provider,
-      clients,
-      openLogin,
-      resume,
-      cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
-      users,
-      limits,
-      views,
-      keyedHash,
-      requesterOf,
-      ...common,
-    },
-    checked,
+  const { routes, login, answerOutage, browserCookie } = createBrowserSide({
+    ...checked,
+    ...flows,
+    provider,
+    clients,
+    openLogin,
+    resume,
+    cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
+    limits,
+    views,
+    keyedHash,
+    requesterOf,
     oauthUrl,
-  )
+    ...common,
+  })
   const added = { sessions, policy, openLogin, routes, answerOutage, browserCookie }
 
   // What admins see.

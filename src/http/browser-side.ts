@@ -12,36 +12,34 @@ import { unavailableAnswer } from './failure.ts'
 import { notMe, type NotMeParts } from './not-me.ts'
 import { createPages } from './pages.ts'
 import { forgotPassword, passwordPage, type PasswordPageParts } from './password-pages.ts'
-import { createRequestLimit } from './requester.ts'
-import { createRoutes, type Route } from './routes.ts'
+import { createRoutes, type Route, type RouteParts } from './routes.ts'
 import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { waitingLogin } from './waiting-login.ts'
 
-type AllParts = PasswordPageParts & VerifyEmailParts & NotMeParts & LoginParts & MailRequestParts
+type AllParts = PasswordPageParts &
+  VerifyEmailParts &
+  NotMeParts &
+  LoginParts &
+  MailRequestParts &
+  RouteParts
 
-type MadeHere = 'pages' | 'browserCookie' | 'mailRequests' | 'interactions' | 'oauthUrl' | 'origin'
+type MadeHere = 'pages' | 'browserCookie' | 'mailRequests' | 'interactions' | 'origin'
 
-type BrowserSideParts = Omit<AllParts, MadeHere | 'responseDelay' | 'beforeForgotPassword'> & {
+interface BrowserSideParts
+  extends Omit<AllParts, MadeHere>, Pick<CheckedOptions, 'baseUrl' | 'captcha'> {
   views: Views
   provider: Parameters<typeof createInteractions>[0]
 }
 
-/** @param oauthUrl - the address that our paths are below. */
-export function createBrowserSide(
-  given: BrowserSideParts,
-  options: CheckedOptions,
-  oauthUrl: string,
-) {
-  const { origin, protocol } = options.baseUrl
-  const { oauthPath, trustedProxies, responseDelay, beforeForgotPassword } = options
-  const { stylesheet, script, favicon } = given.views
-  const pages = createPages(given.views, options.captcha?.sources)
+export function createBrowserSide(given: BrowserSideParts) {
+  const { views, provider, captcha, log } = given
+  const { origin, protocol } = given.baseUrl
+  const pages = createPages(views, captcha?.sources)
   const browserCookie = createBrowserCookie(protocol === 'https:')
-  const mailRequests = createMailRequests({ ...given, pages, responseDelay, beforeForgotPassword })
-  const interactions = createInteractions(given.provider)
+  const interactions = createInteractions(provider)
+  const mailRequests = createMailRequests({ ...given, pages })
   // Each page takes from this what its type names.
-  const made = { pages, browserCookie, mailRequests, interactions, oauthUrl, origin }
-  const shared = { ...given, ...made }
+  const shared = { ...given, origin, pages, browserCookie, interactions, mailRequests }
   // The paths that browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10).
   const routes = {
     '/forgot-password': forgotPassword(shared),
@@ -51,15 +49,14 @@ export function createBrowserSide(
     '/verify-email/waiting': waitingLogin(shared),
     '/not-me': notMe(shared),
     '/resend-verification': resendVerification(shared),
-    '/account-flows.css': asset('text/css', stylesheet),
-    '/account-flows.js': asset('text/javascript', script),
-    '/account-flows.svg': asset('image/svg+xml', favicon),
+    '/account-flows.css': asset('text/css', views.stylesheet),
+    '/account-flows.js': asset('text/javascript', views.script),
+    '/account-flows.svg': asset('image/svg+xml', views.favicon),
   }
-  const limit = createRequestLimit(given, trustedProxies)
   return {
-    routes: createRoutes({ ...shared, limit, oauthPath }, routes),
+    routes: createRoutes(shared, routes),
     login: createLogin(shared),
-    answerOutage: unavailableAnswer(pages, given.log),
+    answerOutage: unavailableAnswer(pages, log),
     browserCookie,
   }
 }

@@ -1,5 +1,6 @@
 /** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
-import { within, type Clock } from '../clock.ts'
+import { randomInt } from 'node:crypto'
+import { within } from '../clock.ts'
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
 import type {
   BeforeForgotPassword,
@@ -12,9 +13,8 @@ import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
 import type { SentForm } from './form.ts'
 import type { Pages } from './pages.ts'
-import { networkOf, type CountingParts } from './requester.ts'
-import type { Post, Visit } from './routes.ts'
-import { randomInt } from 'node:crypto'
+import { networkOf } from './requester.ts'
+import type { CountingParts, Post, Visit } from './routes.ts'
 
 /** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
 export interface ResponseDelay {

@@ -1,20 +1,26 @@
 /** Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. */
+import { Server, type Socket } from 'node:net'
 import type { Context, Middleware, Next } from 'koa'
+import type { Clock } from '../clock.ts'
 import { parametersFrom } from '../contract/requests.ts'
-import type { Log, Requester } from '../contract/index.ts'
+import type { AuditEvent, Log, Requester } from '../contract/index.ts'
+import { newId } from '../crypto/token.ts'
+import { isLoopbackHost } from '../settings/addresses.ts'
+import type { Settings } from '../settings/table.ts'
+import type { RateLimits } from '../store/index.ts'
 import { isCrossSite, type BrowserCookie } from './browser.ts'
 import { showFailure } from './failure.ts'
 import { idIn, readForm, uiLocalesIn, type SentForm } from './form.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
 import type { Pages } from './pages.ts'
-import type { TooMany } from './requester.ts'
+import { networkOf } from './requester.ts'
 
 export type Post = (visit: Visit, form: SentForm) => Promise<void>
 
 interface FormRoute {
   post: Post
-  /** The event of a network that sends too many forms. */
-  tooMany: TooMany
+  /** The event that is recorded, once for each network and window, if too many forms come. */
+  tooMany: Extract<AuditEvent, { reason: 'too_many_requests' }>['type']
 }
 
 /** The methods that a path answers; GET answers HEAD too. */
@@ -29,40 +35,47 @@ export interface Visit {
   browser: string | undefined
 }
 
-interface RouteParts {
+export interface CountingParts {
+  limits: RateLimits
+  settings(): Settings
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
+}
+
+export interface RouteParts extends CountingParts {
   pages: Pages
-  /** For how many seconds the network of a form has to wait. `undefined`: it is within its limit. */
-  limit(visit: Visit, event: TooMany): Promise<number | undefined>
   requesterOf(req: Context['req']): Requester
   browserCookie: BrowserCookie
   origin: string
   oauthPath: string
-  log: Log
+  trustedProxies: number
 }
 
 /** Answers our paths, and leaves every other to the provider. `routes` are by path below the OAuth path. */
 export function createRoutes(parts: RouteParts, routes: Record<string, Route>): Middleware {
-  const { pages, limit, requesterOf, browserCookie, origin, oauthPath, log } = parts
-  const expectMounted = createMountCheck(oauthPath, log)
+  const { pages, requesterOf, browserCookie, origin, log } = parts
+  const expectMounted = createMountCheck(parts)
+  const secondsToWait = createRequestLimit(parts)
 
   // Other sites are refused before the form is counted. Otherwise they could use up the limit of a user.
-  async function refusalOf(visit: Visit, tooMany: TooMany) {
+  async function refusalOf(visit: Visit, { tooMany }: FormRoute) {
     if (isCrossSite(visit.ctx.req, origin)) return 'refused'
-    const seconds = await limit(visit, tooMany)
+    const seconds = await secondsToWait(visit, tooMany)
     if (seconds === undefined) return undefined
     visit.ctx.set('Retry-After', String(seconds))
     return 'too_many_requests'
   }
 
-  async function readAndAnswer(visit: Visit, { post, tooMany }: FormRoute) {
+  async function readAndAnswer(visit: Visit, route: FormRoute) {
     const { ctx } = visit
-    const fields = (await refusalOf(visit, tooMany)) ?? (await readForm(ctx))
+    const fields = (await refusalOf(visit, route)) ?? (await readForm(ctx))
     if (typeof fields === 'string') return pages.showError(ctx, fields)
     const uiLocales = uiLocalesIn(fields)
     const requester = { ...visit.requester, uiLocales }
     const parameters = parametersFrom(fields)
     const form = { fields, parameters, uiLocales, formId: idIn(fields, 'form_id'), requester }
-    await post(visit, form)
+    await route.post(visit, form)
   }
 
   return async (ctx, next) => {
@@ -97,7 +110,7 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
 }
 
 // Compares only the end of the path, because a proxy may strip the path of the base URL.
-function createMountCheck(oauthPath: string, log: Log) {
+function createMountCheck({ oauthPath, log }: RouteParts) {
   let isTold = false
   return (ctx: Context, path: string) => {
     const asked = pathOfRequest(ctx.req, ctx.originalUrl)
@@ -117,4 +130,46 @@ function pathOf(ctx: Context): string | undefined {
   } catch {
     return undefined
   }
+}
+
+const MINUTE_MS = 60_000
+
+/**
+ * Counts a form, and returns for how many seconds its network has to wait. `undefined`: it is within the limit. All forms share one bucket.
+ * It does not read the form, so the answer says nothing about an account. Without `trustedProxies`, it ignores forwarding headers.
+ */
+function createRequestLimit({ limits, settings, audit, clock, log, trustedProxies }: RouteParts) {
+  let hasWarned = false
+
+  function warnOfUndeclaredProxy(ctx: Context) {
+    if (hasWarned || trustedProxies > 0) return
+    if (ctx.get('X-Forwarded-For') === '' && ctx.get('Forwarded') === '') return
+    hasWarned = true
+    log(
+      'warn',
+      'a request has the header of a proxy, but trustedProxies is 0. Behind a proxy, set trustedProxies: without it, limits by IP address do not work',
+    )
+  }
+
+  // Behind an undeclared proxy on this machine, all clients would share one bucket.
+  const isExempt = ({ socket }: Context['req']) =>
+    trustedProxies === 0 && (isLoopbackHost(socket.remoteAddress ?? '') || isUnixSocket(socket))
+
+  return async ({ ctx, requester }: Visit, type: FormRoute['tooMany']) => {
+    warnOfUndeclaredProxy(ctx)
+    const { requestsPerIpPerMinute: max } = settings()
+    if (max === 0 || isExempt(ctx.req)) return undefined
+    const key = `requests:${networkOf(requester.address)}`
+    const { count, msToEnd } = await limits.hit(key, MINUTE_MS, max)
+    if (count <= max) return undefined
+    if (count === max + 1)
+      await audit({ id: newId(), type, at: clock.now(), reason: 'too_many_requests', ...requester })
+    return Math.max(1, Math.ceil(msToEnd / 1000))
+  }
+}
+
+// Asks the server, because a closed connection has no address either.
+function isUnixSocket(socket: Socket): boolean {
+  const server: unknown = Reflect.get(socket, 'server')
+  return server instanceof Server && typeof server.address() === 'string'
 }
