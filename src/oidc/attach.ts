@@ -7,7 +7,7 @@ import type { createEndableSessions } from './endable-sessions.ts'
 import type { OpenLogin } from './open-login.ts'
 import type { createAccountPolicy } from './interactions.ts'
 import { watchAnswers } from './provider-answers.ts'
-import { restoreRequest } from './reenter.ts'
+import { restoreRequest } from './resume.ts'
 
 const TOO_LATE =
   'Call flows.attach(provider) before provider.callback(), and before the provider is mounted: later, our pages are not found'
