@@ -1,7 +1,4 @@
-/**
- * What browsers see: each page reads its link or form, calls one flow, and answers. This folder never knows how records are stored and
- * mails are sent, and of the provider it knows only what `oidc/` offers.
- */
+/** What browsers see. This folder never knows how records are stored and mails are sent; of the provider, only what `oidc/` offers. */
 import { createInteractions } from '../oidc/interactions.ts'
 import type { CheckedOptions } from '../options.ts'
 import type { Asset, Views } from '../views/index.ts'

@@ -29,7 +29,6 @@ export interface Captcha {
   sources?: CaptchaSources | undefined
 }
 
-/** Sources that are no addresses, and the directives that may have them. */
 const KEYWORDS = new Map<unknown, readonly Directive[]>([
   ["'self'", DIRECTIVES],
   // For proofs of work. It allows WebAssembly to compile, but turns no text into a script.

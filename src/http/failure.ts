@@ -6,10 +6,8 @@ import { RETRY_AFTER_SECONDS, type Pages } from './pages.ts'
 
 const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_VALIDATOR_FAILED'] as const
 
-/**
- * Logs why and where a request failed, and returns what to show. `unavailable`: a later try may succeed, and `Retry-After` is set. Of such
- * an error it logs only the code, because the message may contain the address of the database.
- */
+// Returns what to show. `unavailable`: a later try may succeed, and `Retry-After` is set. Of such an error it logs only the code, because
+// the message may contain the address of the database.
 export function reportFailure(
   ctx: Context,
   { message, path, log }: { message: string; path: string; log: Log },

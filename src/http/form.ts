@@ -47,9 +47,8 @@ export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
 }
 
 /**
- * Parses `application/x-www-form-urlencoded` text, a body or a query.
+ * Parses a form or a query. It ignores fields that are not wanted, whatever they hold.
  *
- * @param isWanted - if it is `false` for a name, that field is ignored, whatever it holds.
  * @returns `undefined` if a name is repeated, or if a name or value is not percent-encoded UTF-8.
  */
 export function parseFields(
@@ -119,10 +118,8 @@ export type Body = { text: string } | { parsed: unknown }
 /** koa-body would make up a third of the time to import the package. So `flows.start()` loads it. */
 export const loadBodyReader = (): Promise<unknown> => import('koa-body')
 
-/**
- * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. It refuses compressed bodies unread: no browser compresses a form,
- * and no code would catch the error of the decompressor at a broken body.
- */
+// At most 64 KiB of well-formed UTF-8. It refuses compressed bodies unread: no browser compresses a form, and no code would catch the error
+// of the decompressor at a broken body.
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   const encoding = ctx.get('Content-Encoding')
   if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'

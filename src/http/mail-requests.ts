@@ -62,10 +62,7 @@ export function createMailRequests(parts: MailRequestParts) {
   return {
     cooldown,
 
-    /**
-     * Answers a form, and waits for the rest of the random delay (4.2, 4.7). The delay begins when the form has been read: a slow body would
-     * use it up.
-     */
+    /** Answers after the random delay (4.2, 4.7). It begins when the form has been read: a slow body would use it up. */
     delayed,
 
     /** Counts the form, asks the host, and makes the request if the host allows it. A denied request gets the same answer. */
@@ -88,10 +85,7 @@ export function createMailRequests(parts: MailRequestParts) {
   }
 }
 
-/**
- * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. It counts by network.
- * A worker decides whether a mail is sent.
- */
+// For how many milliseconds another mail for the same name would be too soon, with and without an account. A worker decides what is sent.
 function createCooldown({ limits, keyedHash, settings }: MailRequestParts) {
   // By network: otherwise the countdown would show a stranger that the user of that name asked lately.
   const keyOf = (kind: MailKind, typed: string, requester: Requester) => {

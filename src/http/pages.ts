@@ -14,7 +14,7 @@ export interface Page<N extends PageName = PageName> {
   locals: PageLocals[N]
   /** The redirect URI of the client that the page's form may lead to. */
   formMayLeadTo?: string | undefined
-  /** `ui_locales` of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
+  /** Of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
   uiLocales?: string | undefined
   /** The id of a form that is shown again as the same request. `undefined`: that form had no id. Absent: the form gets a new id. */
   formId?: string | undefined
@@ -22,7 +22,6 @@ export interface Page<N extends PageName = PageName> {
 
 export type Pages = ReturnType<typeof createPages>
 
-/** What the pages of all flows use. */
 export interface PageParts {
   pages: Pages
   clients: Clients
@@ -82,8 +81,8 @@ function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record
     Vary: 'Accept-Language',
     'Cache-Control': 'no-store',
     'Content-Security-Policy': policyOf(sources, formMayLeadTo),
-    // A mail opens these pages. Their opener must not navigate the window while the user types a password. Other pages can be part of a
-    // login in a pop-up window, which needs its opener at the end.
+    // The opener must not navigate the window while the user types a password. Other pages can be part of a login in a pop-up window, which
+    // needs its opener at the end.
     ...((name === 'reset-password' || name === 'accept-invitation') && {
       'Cross-Origin-Opener-Policy': 'same-origin',
     }),
@@ -112,7 +111,6 @@ function sourceOf(redirectUri: string | undefined): string[] {
   return [new URL(redirectUri).protocol]
 }
 
-/** @param uiLocales - `ui_locales` of the request that the page is part of. `ui_locales` in the address win. */
 function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
   return {
     asked: uiLocalesInUrl(req.url) ?? uiLocales,

@@ -19,7 +19,7 @@ export interface PasswordPageParts extends PageParts {
   log: Log
 }
 
-/** The pages that mailed links open: the flow of each, and the page that says that a new link was sent. */
+/** `sent`: the page that says that a new link was sent. */
 const LINKS = {
   'reset-password': { flow: 'passwordReset', kind: 'password_reset', sent: 'forgot-password' },
   'accept-invitation': { flow: 'invitation', kind: 'invitation', sent: 'accept-invitation' },
@@ -128,7 +128,7 @@ async function showInvalidLink(
   await showOf(parts, ctx, parameters, { name, locals, uiLocales })
 }
 
-/** Sends a new link in place of an expired one. The old token identifies the account, so the user types no name. */
+/** The old token identifies the account, so the user types no name. */
 async function renewLink(
   parts: PasswordPageParts,
   ctx: Context,
@@ -145,7 +145,6 @@ async function renewLink(
   await showOf(parts, ctx, parameters, { name, locals, uiLocales: asked ?? locale })
 }
 
-/** Shows a page with the client of its request. */
 async function showOf<N extends PageName>(
   { clients, pages }: PasswordPageParts,
   ctx: Context,

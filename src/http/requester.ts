@@ -7,10 +7,8 @@ import { acceptedTags, keptTags } from '../views/languages.ts'
 
 const MAX_USER_AGENT = 256
 
-/**
- * Who sent a request, and which language its mail should have. The address is that of the connection. Behind `trustedProxies` proxies that
- * append to `X-Forwarded-For`, it is the one that the outermost of them saw.
- */
+// The address is that of the connection. Behind `trustedProxies` proxies that append to `X-Forwarded-For`, it is the one that the outermost
+// of them saw.
 export function requesterOf(req: IncomingMessage, trustedProxies: number): Requester {
   const forwarded = [req.headers['x-forwarded-for']].flat().join(',').split(',')
   const hops = forwarded.map((hop) => hop.trim()).filter((hop) => hop !== '')
@@ -28,10 +26,8 @@ const UNKNOWN = 'unknown'
 /** An IPv4 address written as IPv6 (RFC 6052, 2.1). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
-/**
- * The key that requests are counted by. An IPv4 address counts as it is, also inside an IPv6 address (mapped, NAT64 or 6to4). Otherwise all
- * clients behind a translator would share one bucket. Other IPv6 addresses count by their /64, as one household or server has.
- */
+// An IPv4 address counts as it is, also inside an IPv6 address (mapped, NAT64 or 6to4). Otherwise all clients behind a translator would
+// share one bucket. Other IPv6 addresses count by their /64, as one household or server has.
 export function networkOf(address: string | undefined, bits: 48 | 64 = 64): string {
   const ip = ipOf(withoutPort(address))
   if (!ip) return UNKNOWN

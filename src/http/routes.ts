@@ -26,7 +26,6 @@ interface FormRoute {
 /** The methods that a path answers; GET answers HEAD too. */
 export type Route = { get?(visit: Visit): Promise<void> } & (FormRoute | { post?: undefined })
 
-/** A request for one of our paths. */
 export interface Visit {
   ctx: Context
   next: Next
@@ -134,10 +133,8 @@ function pathOf(ctx: Context): string | undefined {
 
 const MINUTE_MS = 60_000
 
-/**
- * Counts a form, and returns for how many seconds its network has to wait. `undefined`: it is within the limit. All forms share one bucket.
- * It does not read the form, so the answer says nothing about an account. Without `trustedProxies`, it ignores forwarding headers.
- */
+// Returns for how many seconds the network of a form has to wait. `undefined`: it is within the limit. All forms share one bucket. It does
+// not read the form, so the answer says nothing about an account.
 function createRequestLimit({ limits, settings, audit, clock, log, trustedProxies }: RouteParts) {
   let hasWarned = false
 

@@ -27,10 +27,8 @@ interface Opening extends Visit {
   opened: OpenedLink
 }
 
-/**
- * What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only in a browser where a login of
- * its account waits. There, the same person has the mailbox and the password.
- */
+// What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only in a browser where a login of
+// its account waits. There, the same person has the mailbox and the password.
 export function verifyEmail(parts: VerifyEmailParts): Route {
   const { verification, settings } = parts
 
@@ -102,7 +100,6 @@ async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: str
   return false
 }
 
-/** @param link - the opened link, if it is genuine. */
 async function showRefused(
   { pages, clients }: PageParts,
   ctx: Context,
@@ -162,7 +159,7 @@ export function resendVerification(parts: WaitingLoginParts): Route {
   }
 }
 
-/** Asks for a new link in place of an expired one. The old link identifies the account, so the user types no name. */
+/** The old link identifies the account, so the user types no name. */
 async function renew(parts: WaitingLoginParts, visit: Visit, form: SentForm) {
   const { verification, mailRequests } = parts
   const { fields, formId, requester } = form

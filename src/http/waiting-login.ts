@@ -56,10 +56,8 @@ async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin,
   await ('user' in now ? goOn(parts, visit, now) : show(parts, visit, now))
 }
 
-/**
- * Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
- * Another login that verified at the same moment does not stop this one: it came too late.
- */
+// Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
+// Another login that verified at the same moment does not stop this one: it came too late.
 export async function finishWaiting(
   parts: WaitingLoginParts,
   visit: Visit,
@@ -95,7 +93,7 @@ async function confirmByCode(
   return outcome === 'right' ? 'confirmed' : undefined
 }
 
-/** Ends the login. Its request goes back to the client, or to the login page. */
+/** The request goes back to the client, or to the login page. */
 async function leave(
   parts: WaitingLoginParts,
   visit: Visit,
@@ -135,7 +133,6 @@ async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?
 
 export type PageRequest = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
 
-/** A login that waits for its address to be verified. */
 export interface BlockedLogin {
   user: User
   login: PendingLogin

@@ -18,11 +18,9 @@ interface AttachedParts {
   sessions: ReturnType<typeof createEndableSessions>
   policy: ReturnType<typeof createAccountPolicy>
   openLogin: OpenLogin
-  /** Answers our paths. */
   routes: Middleware
   /** Answers while the store cannot be reached. */
   answerOutage(ctx: Context, error: unknown): void
-  /** The cookie by which we know the browser of a login that waits. */
   browserCookie: {
     read(req: IncomingMessage): string | undefined
     drop(res: ServerResponse): unknown
@@ -32,7 +30,6 @@ interface AttachedParts {
   log: Log
 }
 
-/** Holds the one provider of these flows, once it is attached. */
 export function createAttachment() {
   let attached: Provider | undefined
   return {

@@ -1,7 +1,4 @@
-/**
- * The adapter of oidc-provider: it never finds a record again that a cut-off ended. Only this folder touches the provider. Other files here
- * resume its requests, renew a session, find clients and notify them. This folder never knows a flow, a mail or a page.
- */
+/** The adapter of oidc-provider. Only this folder touches the provider, and it never knows a flow, a mail or a page. */
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { EndedSessions, Log } from '../contract/index.ts'
 import type { SessionEnd } from '../store/cutoffs.ts'

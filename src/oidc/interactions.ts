@@ -50,9 +50,8 @@ export function createAccountPolicy(
 
   return {
     /**
-     * Adds two checks to the login prompt, so that no client gets a code against section 4.8. They stop a session from before the setting
-     * was on, `prompt=none`, and a host that forgot `finishLogin`. The session of a disabled or deleted account leads to the login page,
-     * not to an error.
+     * Adds two checks, so that no client gets a code against section 4.8: with a session from before the setting was on, with `prompt=none`,
+     * or if a host forgot `finishLogin`. The session of a disabled or deleted account leads to the login page, not to an error.
      */
     add(policy: InteractionPolicy): InteractionPolicy {
       isMade = true

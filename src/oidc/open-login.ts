@@ -8,10 +8,8 @@ const NAME = 'account_flows_login'
 
 export type OpenLogin = ReturnType<typeof createOpenLogin>
 
-/**
- * The login page that this browser was sent to last. Browsers send the cookies of the provider only to that page of the host. So our own
- * cookie keeps its address for the end of a reset, and goes only to `resetUrl`. It is sealed, so that only we can choose where it leads.
- */
+// The login page that this browser was sent to last. Browsers send the cookies of the provider only to that page of the host. So our own
+// cookie keeps its address for the end of a reset, and goes only to `resetUrl`. It is sealed, so that only we can choose where it leads.
 export function createOpenLogin(provider: () => Provider, box: SecretBox, resetUrl: string) {
   const { protocol, pathname } = new URL(resetUrl)
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${protocol === 'https:' ? '; Secure' : ''}`

@@ -1,8 +1,5 @@
-/**
- * A new session for the one browser that stays signed in while its account is signed out.
- *
- * oidc-provider does not document that `Session.get` reads its cookie with the same options that set the cookie. A test pins that.
- */
+// A new session for the one browser that stays signed in while its account is signed out. A test pins what oidc-provider does not document:
+// `Session.get` reads its cookie with the options that set it.
 import type { Context } from 'koa'
 import type { Provider, Session } from 'oidc-provider'
 import type { Clock } from '../clock.ts'

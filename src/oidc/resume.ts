@@ -1,6 +1,6 @@
 /**
- * Finishes a captured authorization request inside the provider's own pipeline, in one response. That works from any browser, and long after
- * the interaction expired.
+ * Finishes a captured authorization request inside the provider's own pipeline, in one response: from any browser, and long after the
+ * interaction expired.
  *
  * oidc-provider does not document three things used here; a contract test pins them:
  * - the constructor of `provider.Interaction`;

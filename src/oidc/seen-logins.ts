@@ -78,14 +78,13 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
         if (ctx.status === 500 && isStoreUnavailable(failure)) answer(ctx, failure)
       },
 
-    /** Whether the request came through our middleware. */
     passedOurMiddleware: () => request.getStore() !== undefined,
 
     /** Our first middleware: each request of the provider has a memory of its own. */
     perRequest: (_ctx: Context, next: Next) =>
       request.run(newMemory(loginSecond(clock.now())), next),
 
-    /** Everything that `work` makes for the account comes from this login. */
+    /** All that `work` makes for the account comes from this login. */
     runAsLogin<T>(accountId: string, login: KnownLogin, work: () => Promise<T>) {
       const { outage } = memory()
       return request.run({ ...newMemory(undefined, [[accountId, login]]), outage }, work)
@@ -106,9 +105,8 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     withSeenCutoffs: withSeenCutoffs.bind(undefined, { clock, memory, readCutoffs }),
 
     /**
-     * Reads the cut-offs that a login has seen, before the login makes any record. All later cut-offs end the login. `digest` is of the
-     * password hash that the login was checked with. If the account still has that password, the login has seen all cut-offs. If it has
-     * another password, the login has seen no cut-off, and is ended. Without `digest`, the clock decides.
+     * Reads the cut-offs that a login has seen, before the login makes any record. Later ones end it. `digest` is of the hash that it was
+     * checked with. If the account still has that password, it has seen all cut-offs; otherwise none. Without `digest`, the clock decides.
      */
     async cutoffsSeenAtLogin(accountId: string, second: number, digest?: string) {
       const ends = await readCutoffs(accountId)

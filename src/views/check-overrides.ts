@@ -1,4 +1,3 @@
-/** Looks for mistakes in the files of a host. */
 import type { Log } from '../contract/index.ts'
 import { placeholdersOf, type Catalog, type LocaleWords } from './locales.ts'
 import { renderMail, SAMPLE_MAILS } from './mails.ts'

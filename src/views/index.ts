@@ -1,7 +1,4 @@
-/**
- * Renders pages and mails from `views/*.pug`, with the words of `views/locales/*.json` and what a host puts in their place. This folder
- * never knows a request, a record or an account: it gets values, and returns text.
- */
+/** Renders pages and mails. This folder never knows a request, a record or an account: it gets values, and returns text. */
 import type { Log } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { logJsonLines } from '../log.ts'
@@ -34,16 +31,15 @@ interface ViewsOptions {
 
 const REFERENCE_LOCALE = 'en'
 
-/** The start checks that these files exist, because they are compiled only with the first page or mail. */
+/** The start checks that they exist, because they are compiled only with the first page or mail. */
 const OUR_TEMPLATES = [
   ...PAGE_NAMES.map((name) => `pages/${name}.pug`),
   ...SAMPLE_MAILS.flatMap(([name]) => [`mails/${name}.pug`, `mails/${name}.txt`]),
 ]
 
 /**
- * Pages and mails from `views/`, with the words of `views/locales/*.json`. It reads all files at once; a request reads no file.
+ * Reads all files at once, from `views/` and from a host in their place. A request reads no file.
  *
- * @param oauthPath - where the forms, the style sheet and the script are; may be empty.
  * @throws TypeError that names the option that is not acceptable, with all mistakes in the host's files.
  */
 export function createViews(oauthPath: string, options: ViewsOptions = {}) {
@@ -94,7 +90,6 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
     localeFor,
     ...assets,
 
-    /** Renders a page in the language that suits the reader best. */
     page: <N extends PageName>(
       name: N,
       locals: PageLocals[N],

@@ -3,7 +3,6 @@ import { basename } from 'node:path'
 import { isJsonObject, jsonOf } from '../errors.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
-/** The words of one locale. */
 export interface LocaleWords {
   /** BCP 47, in its canonical form. */
   locale: string

@@ -12,9 +12,7 @@ export interface ShownClient {
   clientName: string
   /** An image that the client registered, if it is on our own origin. */
   logo?: string | undefined
-  /**
-   * Where a login to it starts again. The page leaves it out unless it is http, https, or a private-use scheme such as `com.example.app:`.
-   */
+  /** Where a login to it starts again. Pages show only http, https, and private-use schemes such as `com.example.app:`. */
   href?: string | undefined
 }
 
@@ -24,14 +22,11 @@ export type ShownApps = { names: string[]; more: number }
 /** The apps that the user was signed in to. Those in `notified` are notified, and sign the user out. The others are not. */
 export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 
-/**
- * Why a login still waits. `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits were typed. `too_many`:
- * no code is compared for `waitMs` milliseconds.
- */
+/** `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits. `too_many`: no code counts for `waitMs`. */
 export type CodeFault =
   { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
 
-/** A page whose forms carry the request on. */
+/** Its forms carry the request on. */
 interface Carries {
   parameters: RequestParameters
 }

@@ -154,7 +154,7 @@ function charactersText(count: number, { t, has, lang }: Catalog): string {
   return t(has(key) ? key : 'characters.other', { count: numberText(count, lang) })
 }
 
-/** A time that is counted down, rounded up. The script of the pages words it in the same way. */
+/** Counted down, and rounded up. The script of the pages words it in the same way. */
 function waitOf(ms: number, lang: string) {
   const seconds = Math.ceil(ms / 1000)
   const time =
@@ -173,7 +173,6 @@ export function assetOf(text: string) {
 
 export type PageFrame = ReturnType<typeof frameOf>
 
-/** What all pages have in common: the brand, the captcha, and the addresses of their files. */
 export function frameOf(
   oauthPath: string,
   { stylesheet, script, favicon }: Record<'stylesheet' | 'script' | 'favicon', Asset>,

@@ -10,7 +10,6 @@ export interface ViewFile {
   isHosts: boolean
 }
 
-/** Our files, and those of a host that replace them. No other file can be named. */
 export type ViewFiles = ReturnType<typeof readViewFiles>
 
 const FOLDERS = new Set(['pages', 'mails', 'locales'])

@@ -22,14 +22,12 @@ export function waitText(ms: number, lang: string): string {
     : amountText(Math.ceil(hours / 24), 'day', lang)
 }
 
-/** In the digits of the language. */
 export const numberText = (value: number, lang: string) => numbers(lang).format(value)
 
 const numbers = madeOnce((lang) => new Intl.NumberFormat(lang))
 
 type Unit = 'second' | 'minute' | 'hour' | 'day'
 
-/** Such as `2 hours`. */
 export const amountText = (amount: number, unit: Unit, lang: string) =>
   amounts(`${lang} ${unit}`).format(amount)
 
@@ -54,7 +52,6 @@ const times = madeOnce(
     }),
 )
 
-/** Such as `macOS or iPadOS`. */
 export const eitherOf = (names: readonly string[], lang: string) => alternatives(lang).format(names)
 
 const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
@@ -95,10 +92,8 @@ export function displayName(name: string): string {
   return shown.length > 64 ? `${shown.slice(0, 63).join('')}…` : shown.join('')
 }
 
-/**
- * Mail programs turn `evil.example` into a link. An invisible word joiner stops them, after each dot, each colon, and each character that
- * can replace these in an address.
- */
+// Mail programs turn `evil.example` into a link. An invisible word joiner stops them, after each dot, each colon, and each character that
+// can replace these in an address.
 export function unlinkable(name: string): string {
   return name
     .replace(/[:\uFE55\uFF1A]?[\\/\uFF0F\uFF3C]{2,}/g, ' ')
