@@ -5,7 +5,6 @@ import type { Asset, Views } from '../views/index.ts'
 import { createBrowserCookie } from './browser.ts'
 import { createLogin, type LoginParts } from './login.ts'
 import { createMailRequests, type MailRequestParts } from './mail-requests.ts'
-import { unavailableAnswer } from './failure.ts'
 import { notMe, type NotMeParts } from './not-me.ts'
 import { createPages } from './pages.ts'
 import { forgotPassword, passwordPage, type PasswordPageParts } from './password-pages.ts'
@@ -31,11 +30,10 @@ interface BrowserSideParts
 export function createBrowserSide(given: BrowserSideParts) {
   const { views, provider, captcha, log } = given
   const { origin, protocol } = given.baseUrl
-  const pages = createPages(views, captcha?.sources)
+  const pages = createPages(views, log, captcha?.sources)
   const browserCookie = createBrowserCookie(protocol === 'https:')
   const interactions = createInteractions(provider)
   const mailRequests = createMailRequests({ ...given, pages })
-  // Each page takes from this what its type names.
   const shared = { ...given, origin, pages, browserCookie, interactions, mailRequests }
   // The paths that browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10).
   const routes = {
@@ -53,12 +51,11 @@ export function createBrowserSide(given: BrowserSideParts) {
   return {
     routes: createRoutes(shared, routes),
     login: createLogin(shared),
-    answerOutage: unavailableAnswer(pages, log),
+    answerOutage: pages.showOutage,
     browserCookie,
   }
 }
 
-/** A file that our pages load: the style sheet, the script or the icon. */
 function asset(type: string, { text, version }: Asset): Route {
   return {
     async get({ ctx }) {

@@ -12,7 +12,6 @@ const DIRECTIVES = [
 
 type Directive = (typeof DIRECTIVES)[number]
 
-/** Sources by directive of the Content-Security-Policy, as vendors list them. */
 export type CaptchaSources = { readonly [D in Directive]?: readonly string[] }
 
 /** A widget against robots. Only the forms that `beforeForgotPassword` is asked about show it. */

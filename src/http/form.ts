@@ -9,7 +9,6 @@ import { SIGNED, decode, isBracketed, readingsOf } from '../contract/link-query.
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>
 
-/** A form of our pages, as it was sent. */
 export interface SentForm {
   fields: Fields
   /** The parameters of the request that the form belongs to. A stranger may have changed them. */
@@ -22,7 +21,6 @@ export interface SentForm {
 
 const MAX_UI_LOCALES = 100
 
-/** `ui_locales` of a form or a query. */
 export function uiLocalesIn(fields: Fields | undefined): string | undefined {
   return fields?.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
 }
@@ -95,7 +93,6 @@ export function tokenInQuery(query: string): string | undefined {
   return tokens.find(isToken) ?? tokens[0]
 }
 
-/** The link that a form of our pages repeats. */
 export function linkInForm(fields: Fields | undefined): VerificationLink | undefined {
   const token = fields?.get('token')
   const authorizeSig = fields?.get('authorize_sig')

@@ -86,7 +86,6 @@ export interface LoginParts extends PageParts {
   browserCookie: BrowserCookie
   requesterOf(req: IncomingMessage): Requester
   mailRequests: MailRequests
-  /** The address that our paths are below. */
   oauthUrl: string
   origin: string
   clock: Clock

@@ -11,10 +11,12 @@ import type {
 import { foldTyped } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
+import type { Environment } from '../flows/audit.ts'
+import type { RateLimits } from '../store/index.ts'
 import type { SentForm } from './form.ts'
 import type { Pages } from './pages.ts'
 import { networkOf } from './requester.ts'
-import type { CountingParts, Post, Visit } from './routes.ts'
+import type { Post, Visit } from './routes.ts'
 
 /** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
 export interface ResponseDelay {
@@ -22,7 +24,8 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-export interface MailRequestParts extends CountingParts {
+export interface MailRequestParts extends Environment {
+  limits: RateLimits
   pages: Pages
   keyedHash(text: string): string
   beforeForgotPassword?: BeforeForgotPassword | undefined
@@ -34,7 +37,6 @@ export type MailRequests = ReturnType<typeof createMailRequests>
 /** A form with a name, or with an expired link in its place. */
 interface MailForm {
   kind: ForgotPasswordRequest['kind']
-  /** The field with the name. */
   field: 'identifier' | 'username'
   renew: Post
   request(visit: Visit, form: SentForm, name: string): Promise<void>

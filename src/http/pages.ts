@@ -1,12 +1,14 @@
 /** How a page is answered: in which language, and with which headers. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
+import type { Log } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Settings } from '../settings/table.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 import { chooseLocale, type Languages } from '../views/languages.ts'
 import type { CaptchaSources } from './captcha.ts'
+import { reportFailure, RETRY_AFTER_SECONDS } from './failure.ts'
 import { uiLocalesInUrl } from './form.ts'
 
 export interface Page<N extends PageName = PageName> {
@@ -28,14 +30,9 @@ export interface PageParts {
   settings(): Settings
 }
 
-/** The page says: "wait a minute". */
-export const RETRY_AFTER_SECONDS = '60'
-
-/** The page for a request that has no other answer. */
 export const errorPage = (mode: ErrorMode): Page<'error'> => ({ name: 'error', locals: { mode } })
 
-/** @param sources - what the captcha loads from. */
-export function createPages(views: Views, sources?: CaptchaSources) {
+export function createPages(views: Views, log: Log, sources?: CaptchaSources) {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const languages = languagesOf(req, page.uiLocales)
     const shown = views.page(page.name, page.locals, languages, formIdOf(page))
@@ -50,19 +47,35 @@ export function createPages(views: Views, sources?: CaptchaSources) {
     ctx.body = html
   }
 
+  function showError(ctx: Context, mode: ErrorMode) {
+    if (mode === 'unavailable') ctx.set('Retry-After', RETRY_AFTER_SECONDS)
+    show(ctx, errorPage(mode))
+  }
+
+  /** `path` is that of the request as it came. */
+  function showFailure(ctx: Context, error: unknown, path = ctx.path) {
+    showError(ctx, reportFailure(ctx, { message: 'request failed', path, log }, error))
+    ctx.remove('Location')
+    ctx.remove('Set-Cookie')
+  }
+
   return {
     show,
+    showError,
+    showFailure,
 
-    /** The same without Koa. */
+    /** While the database cannot be reached: a page for browsers, and JSON for the clients of the provider. */
+    showOutage(ctx: Context, error: unknown) {
+      showFailure(ctx, error)
+      if (ctx.accepts('json', 'html') === 'html') return
+      const error_description = 'the database cannot be reached'
+      ctx.body = { error: 'temporarily_unavailable', error_description }
+    },
+
     send<N extends PageName>(req: IncomingMessage, res: ServerResponse, page: Page<N>) {
       const { html, status, headers } = render(req, page)
       res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(html) })
       res.end(html)
-    },
-
-    showError(ctx: Context, mode: ErrorMode) {
-      if (mode === 'unavailable') ctx.set('Retry-After', RETRY_AFTER_SECONDS)
-      show(ctx, errorPage(mode))
     },
   }
 }

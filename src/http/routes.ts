@@ -1,15 +1,13 @@
 /** Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. */
 import { Server, type Socket } from 'node:net'
 import type { Context, Middleware, Next } from 'koa'
-import type { Clock } from '../clock.ts'
 import { parametersFrom } from '../contract/requests.ts'
-import type { AuditEvent, Log, Requester } from '../contract/index.ts'
+import type { AuditEvent, Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
+import type { Environment } from '../flows/audit.ts'
 import { isLoopbackHost } from '../settings/addresses.ts'
-import type { Settings } from '../settings/table.ts'
 import type { RateLimits } from '../store/index.ts'
 import { isCrossSite, type BrowserCookie } from './browser.ts'
-import { showFailure } from './failure.ts'
 import { idIn, readForm, uiLocalesIn, type SentForm } from './form.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
 import type { Pages } from './pages.ts'
@@ -34,15 +32,8 @@ export interface Visit {
   browser: string | undefined
 }
 
-export interface CountingParts {
+export interface RouteParts extends Environment {
   limits: RateLimits
-  settings(): Settings
-  audit(event: AuditEvent): Promise<void>
-  clock: Clock
-  log: Log
-}
-
-export interface RouteParts extends CountingParts {
   pages: Pages
   requesterOf(req: Context['req']): Requester
   browserCookie: BrowserCookie
@@ -53,7 +44,7 @@ export interface RouteParts extends CountingParts {
 
 /** Answers our paths, and leaves every other to the provider. `routes` are by path below the OAuth path. */
 export function createRoutes(parts: RouteParts, routes: Record<string, Route>): Middleware {
-  const { pages, requesterOf, browserCookie, origin, log } = parts
+  const { pages, requesterOf, browserCookie, origin } = parts
   const expectMounted = createMountCheck(parts)
   const secondsToWait = createRequestLimit(parts)
 
@@ -103,7 +94,7 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
         pages.showError(ctx, 'method_not_allowed')
       }
     } catch (error) {
-      showFailure(pages, log, ctx, error, from)
+      pages.showFailure(ctx, error, from)
     }
   }
 }

@@ -11,12 +11,7 @@ import { isUnattended } from './browser.ts'
 import { idIn, linkInForm, linkInQuery, type SentForm } from './form.ts'
 import type { PageParts } from './pages.ts'
 import type { Route, Visit } from './routes.ts'
-import {
-  finishWaiting,
-  requestOf,
-  type PageRequest,
-  type WaitingLoginParts,
-} from './waiting-login.ts'
+import { finishWaiting, requestOf, type WaitingLoginParts } from './waiting-login.ts'
 
 export interface VerifyEmailParts extends WaitingLoginParts {
   cutoffsSeenAtLogin: SeenLogins['cutoffsSeenAtLogin']
@@ -133,14 +128,13 @@ async function show(
   locals: PageLocals['verify-email'],
 ) {
   const client = await clients.restart(login ? parametersOf(login.captured) : parameters)
-  const page: PageRequest = login
+  const page = login
     ? requestOf(login.captured)
-    : { formMayLeadTo: parameters.redirectUri }
+    : { formMayLeadTo: parameters.redirectUri, uiLocales: undefined }
   const uiLocales = locale ?? page.uiLocales
   pages.show(ctx, { name: 'verify-email', locals: { ...locals, client }, ...page, uiLocales })
 }
 
-/** The form that asks for another verification link (4.7). */
 export function resendVerification(parts: WaitingLoginParts): Route {
   const { verification, mailRequests } = parts
   return {

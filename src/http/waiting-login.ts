@@ -131,14 +131,10 @@ async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?
   pages.show(ctx, await endPage(clients, isSignedIn ? 'signed_in' : 'ended', captured))
 }
 
-export type PageRequest = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
-
 export interface BlockedLogin {
   user: User
   login: PendingLogin
-  /** For how many milliseconds its link works, and its page waits. */
   lifetimeMs: number
-  /** After how many milliseconds the user may ask for another mail. `undefined`: at once. */
   waitMs: number | undefined
   fault?: CodeFault | undefined
 }
@@ -167,7 +163,7 @@ async function endPage(
   return { name: 'verify-email', locals: { mode, client }, ...(captured && requestOf(captured)) }
 }
 
-export function requestOf(captured: CapturedRequest): PageRequest {
+export function requestOf(captured: CapturedRequest) {
   const uiLocales = captured.params['ui_locales']
   return {
     formMayLeadTo: parametersOf(captured).redirectUri,

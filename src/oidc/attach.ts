@@ -19,13 +19,11 @@ interface AttachedParts {
   policy: ReturnType<typeof createAccountPolicy>
   openLogin: OpenLogin
   routes: Middleware
-  /** Answers while the store cannot be reached. */
   answerOutage(ctx: Context, error: unknown): void
   browserCookie: {
     read(req: IncomingMessage): string | undefined
     drop(res: ServerResponse): unknown
   }
-  /** Base URL and OAuth path. */
   oauthUrl: string
   log: Log
 }

@@ -82,8 +82,8 @@ export function createClients(provider: () => Provider, origin: string) {
       deviceCode !== undefined && (await stateOfDevice(provider(), deviceCode)) === 'answered',
 
     /**
-     * The client, and where its login starts again: a `loginPage` that waits in this browser, its own address (OpenID Connect Core, section
-     * 4), or its front page. It says nothing about the account: another person may have asked for the mail.
+     * The client, and where its login starts again: a `loginPage` of this browser, its own address (OpenID Connect Core, section 4), or its
+     * front page. It says nothing about the account: another person may have asked for the mail.
      */
     async restart(
       parameters: RequestParameters,

@@ -46,7 +46,6 @@ export function createEndableSessions(parts: EndableParts) {
       }
     },
 
-    /** @throws TypeError if the adapter was not made here. */
     expectOurs(adapter: object) {
       const problem = 'adapter of the provider must be flows.adapter(), or flows.adapter(yours)'
       must(wrappers.has(adapter), problem)

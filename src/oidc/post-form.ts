@@ -12,7 +12,6 @@ export interface ClientLogoutOptions {
   allowPrivateNetworks?: boolean
 }
 
-/** @throws TypeError if the option is something else. */
 export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
   const { allowPrivateNetworks = false }: ClientLogoutOptions = Object(option)
   const isGood = isJsonObject(option) && typeof allowPrivateNetworks === 'boolean'

@@ -5,7 +5,6 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 interface Outcome {
   /** The error that became its answer. */
   failure?: Error
-  /** The interaction that the request began. */
   interaction?: KoaContextWithOIDC['oidc']['entities']['Interaction']
   /** The interaction was gone, because its login was ended meanwhile. */
   isGone?: boolean

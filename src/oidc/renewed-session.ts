@@ -20,7 +20,6 @@ interface Parts {
   log: Log
 }
 
-/** Looks for the live session of this account in a browser. */
 export function createLiveSession({ provider, sessions, cutoffs, clock, log }: Parts) {
   return async (browser: Browser, accountId: string) => {
     // Reads the cut-offs before the session. So an end in between also ends the new session.

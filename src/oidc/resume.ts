@@ -34,7 +34,6 @@ interface ResumeParts {
 export function createResume(parts: ResumeParts) {
   const { provider } = parts
   return {
-    /** The account that is signed in to this browser. `undefined`: no account is signed in. */
     signedInAccount: async (ctx: Context) => (await provider().Session.get(ctx)).accountId,
 
     /** Ends a live session of another account, so that nothing of it reaches the new session. */

@@ -48,7 +48,6 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   // Outside of requests nothing is remembered, and everything is read anew.
   const memory = () => request.getStore() ?? newMemory()
 
-  /** The account's cut-offs, as this request sees them. */
   function readCutoffs(accountId: string): Promise<SessionCutoffs | undefined> {
     const known = memory().cutoffs
     const reading = known.get(accountId) ?? cutoffs.read(accountId)

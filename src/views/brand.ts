@@ -68,7 +68,6 @@ function logoOf(logo: string, { origin }: URL): string {
   return url.href
 }
 
-/** The brand as templates use it. */
 export interface ShownBrand extends Omit<Brand, 'colour'> {
   /** The accent colour in mails. */
   accent?: string | undefined
@@ -76,7 +75,6 @@ export interface ShownBrand extends Omit<Brand, 'colour'> {
   mailLogo?: string | undefined
 }
 
-/** @param brand - a checked brand. */
 export function shownBrand({ logo, colour, ...brand }: Brand): ShownBrand {
   const url = logo === undefined ? undefined : new URL(logo)
   const isForMails = url && /\.(png|jpe?g|gif|webp)$/i.test(url.pathname)
@@ -88,8 +86,8 @@ export function shownBrand({ logo, colour, ...brand }: Brand): ShownBrand {
   }
 }
 
-// `accent` is for buttons and links, `strong` for the same under the pointer, `on` for the text on both, and `soft` for a background that
-// stands out a little.
+// `accent` is for buttons and links, and `strong` for the same under the pointer. `on` is for the text on both, and `soft` for a background
+// that stands out a little.
 type Accent = Record<'accent' | 'strong' | 'on' | 'soft', string>
 
 type Scheme = (typeof SCHEMES)['light' | 'dark']

@@ -36,7 +36,6 @@ export function findProblems({ files, locales, defaultLocale, reference }: Overr
   return [...inFiles, ...inLocales]
 }
 
-/** Logs probable mistakes. */
 export function warnOfOddities(overrides: Overrides, log: Log): void {
   const { files, used, locales, defaultLocale, reference } = overrides
   const unused = [...files.hosts.keys()].filter(

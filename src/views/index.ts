@@ -86,7 +86,6 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   return {
     /** The languages with words (BCP 47, canonical). */
     locales: spoken,
-    /** The locale of `locales` that suits the reader best. */
     localeFor,
     ...assets,
 

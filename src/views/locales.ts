@@ -15,7 +15,6 @@ export interface LocaleWords {
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
-/** @param problems - gets the mistakes in the host's files. */
 export function readLocales(files: ViewFiles, problems: string[]): Map<string, LocaleWords> {
   const locales = new Map<string, LocaleWords>()
   for (const layer of ['own', 'hosts'] as const) {

@@ -70,7 +70,6 @@ function addressOf(supportUrl: string): string {
   return protocol === 'mailto:' ? pathname : supportUrl
 }
 
-/** What a template can use besides the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const { t, lang } = catalog
   const { username, link, notMe = '', lifetimeMs, apps } = locals
@@ -102,7 +101,6 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   }
 }
 
-/** The code, and whose login it is for. */
 function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals) {
   const facts = login ? factsOf(catalog, { username, clientName, at: login.at }, unlinkable) : []
   return {

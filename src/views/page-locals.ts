@@ -31,7 +31,6 @@ interface Carries {
   parameters: RequestParameters
 }
 
-/** The user asked for a mail. */
 export interface Sent {
   mode: 'sent'
   /** What the user typed. The page does not show it. */
@@ -266,7 +265,6 @@ export const SAMPLE_PAGES: PageSamples = {
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
 export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
 
-/** Every page in every mode. */
 export const samplePages: { name: PageName; locals: PageLocals[PageName] }[] = PAGE_NAMES.flatMap(
   (name) =>
     Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])

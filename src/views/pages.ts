@@ -110,7 +110,6 @@ function stateIcon(name: PageName, { mode, reason }: AnyLocals): string | undefi
   return icon ?? (reason !== undefined || name === 'error' ? 'bad' : undefined)
 }
 
-/** What is wrong with each form field. */
 function faultsOf(
   name: PageName,
   { mode, fault, also, excess = 0, hostReason }: AnyLocals,
@@ -137,7 +136,6 @@ function faultsOf(
   )
 }
 
-/** The limits of a password, as numbers and with the word for characters. */
 function limitsText({ minLength: min, maxLength: max }: AnyLocals, catalog: Catalog) {
   if (min === undefined || max === undefined) return undefined
   return {

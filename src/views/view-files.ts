@@ -2,7 +2,6 @@ import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join, posix, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** A file of a views directory, read once. */
 export interface ViewFile {
   /** Below the directory, such as `pages/error.pug`. */
   name: string

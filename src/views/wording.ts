@@ -77,7 +77,6 @@ export function shownClient(client: ShownClient | undefined): ShownClient | unde
   return { ...others, clientName: displayName(clientName), ...(isSafe && { href }) }
 }
 
-/** The first letter of a name, in place of a logo. */
 export function initialOf(name: string): string {
   const [first] = letters.segment(name)
   return first?.segment.toUpperCase() ?? ''
@@ -115,7 +114,6 @@ export function nameText({ dir }: Catalog, name: string, unlinked: Unlink = (nam
   return isolated(unlinked(displayName(name)), dir)
 }
 
-/** Two sentences about the apps, each empty without an app. */
 export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unlinked?: Unlink) {
   const { t, lang } = catalog
   function sentence(key: string, { names, more }: ShownApps) {
