@@ -207,7 +207,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await Promise.all([loadBodyReader(), import('./admin/router.ts')])
       await store.start()
       await users.start?.()
-      await sessions.start()
+      await own.start()
       await maintenance.start(checked.initialSettings, workers)
       await passwordRules.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())

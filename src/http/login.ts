@@ -155,8 +155,7 @@ async function block(
   const requester = { ...parts.requesterOf(req), browser }
   const login = await verification.block(user, captured, requester)
   if (!login) return 'request_too_long'
-  const { cooldown } = mailRequests
-  const waitMs = await cooldown.count('email_verification', user.username, requester)
+  const waitMs = await mailRequests.cooldown.count('email_verification', user.username, requester)
   return { user, login, lifetimeMs, waitMs }
 }
 

@@ -37,16 +37,18 @@ export type MailRequests = ReturnType<typeof createMailRequests>
 /** A form with a name, or with an expired link in its place. */
 interface MailForm {
   kind: ForgotPasswordRequest['kind']
-  field: 'identifier' | 'username'
   renew: Post
   request(visit: Visit, form: SentForm, name: string): Promise<void>
   show(visit: Visit, form: SentForm, answer: Answer): Promise<void>
 }
 
+/** The field with the name. */
+const FIELDS = { password_reset: 'identifier', email_verification: 'username' } as const
+
 type Answer = { mode: 'invalid' } | { mode: 'sent'; typed: string; waitMs: number | undefined }
 
 export function createMailRequests(parts: MailRequestParts) {
-  const { pages, beforeForgotPassword: before, responseDelay, clock } = parts
+  const { pages, responseDelay, clock } = parts
   const { floorMs, jitterMs } = responseDelay
   const cooldown = createCooldown(parts)
 
@@ -68,18 +70,17 @@ export function createMailRequests(parts: MailRequestParts) {
     delayed,
 
     /** Counts the form, asks the host, and makes the request if the host allows it. A denied request gets the same answer. */
-    form: ({ kind, field, renew, request, show }: MailForm): Post =>
+    form: ({ kind, renew, request, show }: MailForm): Post =>
       delayed(async (visit, form) => {
         const { ctx } = visit
         const { fields, parameters, requester } = form
-        const identifier = fields.get(field)
+        const identifier = fields.get(FIELDS[kind])
         if (identifier === undefined && fields.has('token')) return renew(visit, form)
         if (!identifier) return show(visit, form, { mode: 'invalid' })
         if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
         const waitMs = await cooldown.count(kind, identifier, requester)
         const { clientId } = parameters
-        const asked = { kind, identifier, clientId, requester, fields }
-        const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
+        const verdict = await verdictOf(parts, { kind, identifier, clientId, requester, fields })
         if (verdict === 'failed') return pages.showError(ctx, 'unavailable')
         if (verdict === 'allow') await request(visit, form, identifier)
         await show(visit, form, { mode: 'sent', typed: identifier, waitMs })
@@ -118,16 +119,16 @@ const CHECK_WITHIN_MS = 10_000
 
 /** `failed`: the check threw, or did not answer in time. */
 async function verdictOf(
-  { keyedHash, audit, clock, log }: MailRequestParts,
-  before: BeforeForgotPassword,
+  { beforeForgotPassword, keyedHash, audit, clock, log }: MailRequestParts,
   request: ForgotPasswordRequest,
 ): Promise<'allow' | 'deny' | 'failed'> {
+  if (!beforeForgotPassword) return 'allow'
   const { kind, identifier, clientId, requester } = request
   const fields = new Map(request.fields)
-  fields.delete(kind === 'password_reset' ? 'identifier' : 'username')
+  fields.delete(FIELDS[kind])
   try {
     const asked = { ...request, requester: { ...requester }, fields }
-    const verdict: unknown = await within(clock, CHECK_WITHIN_MS, before(asked))
+    const verdict: unknown = await within(clock, CHECK_WITHIN_MS, beforeForgotPassword(asked))
     if (verdict === 'allow') return 'allow'
     if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
     if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')

@@ -137,7 +137,6 @@ function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
  *
  * @param languages - Those that your page has words in (BCP 47). If the reader wants none of them, the answer is the first.
  * @param uiLocales - `ui_locales` of the authorization request: `interaction.params.ui_locales`. If it is no string, it counts as absent.
- * @returns One of `languages`.
  * @example
  * const lang = languageFor(req, ['en', 'de'], interaction.params.ui_locales)
  */

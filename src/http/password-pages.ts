@@ -40,7 +40,6 @@ export function forgotPassword(parts: PasswordPageParts): Route {
     tooMany: 'password_reset_requested',
     post: mailRequests.form({
       kind: 'password_reset',
-      field: 'identifier',
       renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
       request: (_visit, { parameters, requester, formId }, identifier) =>
         passwordReset.request(identifier, parameters, requester, formId),

@@ -21,8 +21,6 @@ export function requesterOf(req: IncomingMessage, trustedProxies: number): Reque
   }
 }
 
-/** Requests without a readable address share one bucket. */
-const UNKNOWN = 'unknown'
 /** An IPv4 address written as IPv6 (RFC 6052, 2.1). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 
@@ -30,7 +28,8 @@ const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
 // share one bucket. Other IPv6 addresses count by their /64, as one household or server has.
 export function networkOf(address: string | undefined, bits: 48 | 64 = 64): string {
   const ip = ipOf(withoutPort(address))
-  if (!ip) return UNKNOWN
+  // Requests without a readable address share one bucket.
+  if (!ip) return 'unknown'
   if (ip instanceof ipaddr.IPv4) return ip.toString()
   const bytes = ip.toByteArray()
   if (ip.match(NAT64, 96)) return bytes.slice(12).join('.')

@@ -141,7 +141,6 @@ export function resendVerification(parts: WaitingLoginParts): Route {
     tooMany: 'email_verification_requested',
     post: mailRequests.form({
       kind: 'email_verification',
-      field: 'username',
       renew: (visit, form) => renew(parts, visit, form),
       async request(visit, form, identifier) {
         const { parameters, requester, formId } = form

@@ -61,7 +61,6 @@ export function createEndableSessions(parts: EndableParts) {
     },
 
     cutOff,
-    start: own.start,
   }
 }
 

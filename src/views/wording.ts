@@ -17,9 +17,8 @@ export function waitText(ms: number, lang: string): string {
   const minutes = Math.ceil(ms / 60_000)
   if (minutes <= 90) return amountText(minutes, 'minute', lang)
   const hours = Math.ceil(minutes / 60)
-  return hours <= 48
-    ? amountText(hours, 'hour', lang)
-    : amountText(Math.ceil(hours / 24), 'day', lang)
+  if (hours <= 48) return amountText(hours, 'hour', lang)
+  return amountText(Math.ceil(hours / 24), 'day', lang)
 }
 
 export const numberText = (value: number, lang: string) => numbers(lang).format(value)
