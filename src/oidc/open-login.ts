@@ -45,9 +45,8 @@ export function createOpenLogin(provider: () => Provider, box: SecretBox, resetU
       const interaction = login && (await provider().Interaction.find(login.uid))
       if (interaction?.prompt.name !== 'login') return undefined
       const { params, session } = interaction
-      if (params['client_id'] !== clientId || params['redirect_uri'] !== redirectUri) {
+      if (params['client_id'] !== clientId || params['redirect_uri'] !== redirectUri)
         return undefined
-      }
       // The provider finishes a login only in the session that it began in, and a reset ends that session.
       const isOver = session && session.uid !== (await provider().Session.get(ctx)).uid
       return isOver ? undefined : login?.page

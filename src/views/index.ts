@@ -8,7 +8,7 @@ import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, createCatalog, readLocales } from './locales.ts'
 import { renderMail, SAMPLE_MAILS, type MailLocals, type MailName } from './mails.ts'
 import { PAGE_NAMES, type PageLocals, type PageName } from './page-locals.ts'
-import { assetOf, frameOf, renderPage } from './pages.ts'
+import { assetOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { missingFrom, readViewFiles } from './view-files.ts'
 
@@ -55,8 +55,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   must(reference, `locales/${REFERENCE_LOCALE}.json is missing`)
   const wanted = locales.get(canonicalLocale(defaultLocale) ?? '')
   const byDefault = wanted ?? reference
-  const { used } = templates
-  const overrides = { files, used, locales, reference, defaultLocale: byDefault }
+  const overrides = { files, used: templates.used, locales, reference, defaultLocale: byDefault }
   problems.push(...findProblems(overrides))
   const shown = shownBrand(brand)
   const theme = files.hosts.get('theme.css')?.text
@@ -68,7 +67,14 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
     // Our icon has our accent colour.
     favicon: assetOf(shown.accent ? icon.replaceAll('#1d4fb4', shown.accent) : icon),
   }
-  const frame = frameOf(oauthPath, assets, shown, captcha)
+  const frame = {
+    brand: shown,
+    captcha,
+    oauthPath,
+    stylesheet: `${oauthPath}/account-flows.css?v=${assets.stylesheet.version}`,
+    script: `${oauthPath}/account-flows.js?v=${assets.script.version}`,
+    favicon: `${oauthPath}/account-flows.svg?v=${assets.favicon.version}`,
+  }
   const fallback = createCatalog(byDefault, [reference])
   if (files.hasHostsTemplates && problems.length === 0)
     problems.push(...tryAll(templates.strict, fallback, frame))

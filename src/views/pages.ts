@@ -28,6 +28,16 @@ type All = PageLocals[PageName]
 /** The locals of any page, each `undefined` where the page has none. */
 type AnyLocals = Pick<All, 'mode'> & { [K in Keys<All>]?: Value<All, K> | undefined }
 
+/** What all pages have in common. The last three are addresses. */
+export interface PageFrame {
+  brand: ShownBrand
+  captcha: string | undefined
+  oauthPath: string
+  stylesheet: string
+  script: string
+  favicon: string
+}
+
 export function renderPage<N extends PageName>(
   { render }: Templates,
   catalog: Catalog,
@@ -167,24 +177,6 @@ export type Asset = ReturnType<typeof assetOf>
 /** A file that our pages load. Browsers keep each version for ever, so the version follows from the text. */
 export function assetOf(text: string) {
   return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
-}
-
-export type PageFrame = ReturnType<typeof frameOf>
-
-export function frameOf(
-  oauthPath: string,
-  { stylesheet, script, favicon }: Record<'stylesheet' | 'script' | 'favicon', Asset>,
-  brand: ShownBrand,
-  captcha: string | undefined,
-) {
-  return {
-    brand,
-    captcha,
-    oauthPath,
-    stylesheet: `${oauthPath}/account-flows.css?v=${stylesheet.version}`,
-    script: `${oauthPath}/account-flows.js?v=${script.version}`,
-    favicon: `${oauthPath}/account-flows.svg?v=${favicon.version}`,
-  }
 }
 
 /** Where users read the mail of these domains. */
