@@ -72,17 +72,16 @@ function addressOf(supportUrl: string): string {
 
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const { t, lang } = catalog
-  const { username, link, notMe = '', lifetimeMs, apps } = locals
-  const { isByAdmin = false, isByHost = false } = locals
+  const { username, link, notMe = '', lifetimeMs, apps, isByAdmin, isByHost } = locals
   const isNotice = NOTICES.has(name)
-  const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
+  const word = (key: string, values?: Values) => t(`mail.${name}.${key}`, values)
   const user = nameText(catalog, username, unlinkable)
   const client = nameText(catalog, locals.clientName ?? '', unlinkable)
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const host = isByHost ? '_host' : ''
   const form = isByAdmin ? '_admin' : host || (client && '_client')
   return {
-    title: word('subject', {}),
+    title: word('subject'),
     preheader: word('preheader', { lifetime }),
     greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
     lead: word(`lead${form}`, { client }),
@@ -93,9 +92,9 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
     ...codeTexts(catalog, locals),
-    not_you: isNotice ? word(`not_you${host}`, {}) : '',
+    not_you: isNotice ? word(`not_you${host}`) : '',
     not_me: notMe,
-    not_me_why: notMe && word('not_me', {}),
+    not_me_why: notMe && word('not_me'),
     ...appsText(catalog, apps, unlinkable),
     ...(isNotice && !apps && { notNotified: t('apps.unknown') }),
   }
