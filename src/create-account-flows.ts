@@ -14,8 +14,8 @@ import { createFlows } from './flows/flows.ts'
 import { loadBodyReader } from './http/form.ts'
 import { createBrowserSide } from './http/browser-side.ts'
 import { createLoginPassword, forgetTries } from './http/login-password.ts'
-import { networkOf, requesterOf as requesterBehind } from './http/requester.ts'
-import { createWellKnown } from './http/well-known.ts'
+import { hashQueueOf, requesterOf as requesterBehind } from './http/requester.ts'
+import { createWellKnown } from './http/mount.ts'
 import { createClientLogouts } from './jobs/client-logouts.ts'
 import { createMaintenance } from './jobs/maintenance.ts'
 import { createMailPipeline } from './jobs/pipeline.ts'
@@ -82,7 +82,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const passwords = createPasswords(checked, settings)
   const { passwordRules, verifyPassword, dearestCost } = passwords
   const hashPassword = (password: string, by?: Requester) =>
-    passwords.hashPassword(password, by && networkOf(by.address, 48))
+    passwords.hashPassword(password, by && hashQueueOf(by))
 
   // The provider: its clients, and what notifies them that an account is signed out.
   const { provider, attach } = createAttachment()
@@ -134,24 +134,21 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const maintenance = createMaintenance({ settingsKeeper, keyRing, store, ...sweeps, clock, log })
 
   // What browsers see.
-  const { routes, login, answerOutage, browserCookie } = createBrowserSide(
-    {
-      ...flows,
-      provider,
-      clients,
-      openLogin,
-      resume,
-      cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
-      users,
-      limits,
-      views,
-      keyedHash,
-      requesterOf,
-      ...common,
-    },
-    checked,
+  const { routes, login, answerOutage, browserCookie } = createBrowserSide({
+    ...checked,
+    ...flows,
+    provider,
+    clients,
+    openLogin,
+    resume,
+    cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
+    limits,
+    views,
+    keyedHash,
+    requesterOf,
     oauthUrl,
-  )
+    ...common,
+  })
   const added = { sessions, policy, openLogin, routes, answerOutage, browserCookie }
 
   // What admins see.
@@ -192,7 +189,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await Promise.all([loadBodyReader(), import('./admin/router.ts')])
       await store.start()
       await users.start?.()
-      await sessions.start()
+      await own.start()
       await maintenance.start(checked.initialSettings, workers)
       await passwordRules.load()
       if (workers) [mail, clientLogouts].forEach(({ start }) => start())

@@ -33,7 +33,7 @@ const PAYLOAD = {
 }
 
 /**
- * What `src/oidc/reenter.ts` knows about oidc-provider and its documentation does not promise. These tests run without the
+ * What `src/oidc/resume.ts` knows about oidc-provider and its documentation does not promise. These tests run without the
  * flows: where one fails after an upgrade, oidc-provider has changed, and the resumption has to follow.
  */
 describe('oidc-provider, as the resumption knows it', () => {

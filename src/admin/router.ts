@@ -65,9 +65,7 @@ export function createAdminRouter(parts: AdminParts) {
     const failed = (error: unknown) =>
       FAILURES[reportFailure(ctx, { message: 'admin request failed', path, log }, error)]
     const problem = await operate(ctx, path).catch(failed)
-    if (!problem) return
-    const { status, code, title, ...more } = problem
-    showProblem(ctx, status, code, title, more)
+    if (problem) showProblem(ctx, problem)
   }
 }
 

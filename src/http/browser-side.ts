@@ -1,73 +1,61 @@
-/**
- * What browsers see: each page reads its link or form, calls one flow, and answers. This folder never knows how records are stored and
- * mails are sent, and of the provider it knows only what `oidc/` offers.
- */
+/** What browsers see. This folder never knows how records are stored and mails are sent; of the provider, only what `oidc/` offers. */
 import { createInteractions } from '../oidc/interactions.ts'
 import type { CheckedOptions } from '../options.ts'
 import type { Asset, Views } from '../views/index.ts'
 import { createBrowserCookie } from './browser.ts'
-import { createBlock, createLogin, type BlockParts } from './login.ts'
+import { createLogin, type LoginParts } from './login.ts'
 import { createMailRequests, type MailRequestParts } from './mail-requests.ts'
-import { unavailableAnswer } from './failure.ts'
-import { notMe } from './not-me.ts'
+import { notMe, type NotMeParts } from './not-me.ts'
 import { createPages } from './pages.ts'
 import { forgotPassword, passwordPage, type PasswordPageParts } from './password-pages.ts'
-import { createRequestLimit } from './requester.ts'
-import { createRoutes, type Route } from './routes.ts'
+import { createRoutes, type Route, type RouteParts } from './routes.ts'
 import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify-email.ts'
-import { waitingLogin, type WaitingLoginParts } from './waiting-login.ts'
+import { waitingLogin } from './waiting-login.ts'
 
-/** The parts that its pages name in their own types, and that other folders make. */
-type BrowserSideParts = { views: Views; provider: Parameters<typeof createInteractions>[0] } & Pick<
-  PasswordPageParts,
-  'passwordReset' | 'invitation' | 'clients' | 'openLogin' | 'settings' | 'log'
-> &
-  Pick<WaitingLoginParts, 'waitingLogins' | 'resume'> &
-  Pick<VerifyEmailParts, 'verification' | 'cutoffsSeenAtLogin'> &
-  Pick<Parameters<typeof notMe>[0], 'notMe'> &
-  Pick<BlockParts, 'users' | 'requesterOf'> &
-  Pick<MailRequestParts, 'limits' | 'keyedHash' | 'audit' | 'clock'>
+type AllParts = PasswordPageParts &
+  VerifyEmailParts &
+  NotMeParts &
+  LoginParts &
+  MailRequestParts &
+  RouteParts
 
-/** @param oauthUrl - the address that our paths are below. */
-export function createBrowserSide(
-  given: BrowserSideParts,
-  options: CheckedOptions,
-  oauthUrl: string,
-) {
-  const { origin, protocol } = options.baseUrl
-  const { oauthPath, trustedProxies, responseDelay, beforeForgotPassword } = options
-  const { stylesheet, script, favicon } = given.views
-  const pages = createPages(given.views, options.captcha?.sources)
+type MadeHere = 'pages' | 'browserCookie' | 'mailRequests' | 'interactions' | 'origin'
+
+interface BrowserSideParts
+  extends Omit<AllParts, MadeHere>, Pick<CheckedOptions, 'baseUrl' | 'captcha'> {
+  views: Views
+  provider: Parameters<typeof createInteractions>[0]
+}
+
+export function createBrowserSide(given: BrowserSideParts) {
+  const { views, provider, captcha, log } = given
+  const { origin, protocol } = given.baseUrl
+  const pages = createPages(views, log, captcha?.sources)
   const browserCookie = createBrowserCookie(protocol === 'https:')
-  const mailRequests = createMailRequests({ ...given, pages, responseDelay, beforeForgotPassword })
-  const interactions = createInteractions(given.provider)
-  // Each page takes from this what its type names.
-  const shared = { ...given, pages, browserCookie, mailRequests, interactions }
-  const waitingPage = waitingLogin(shared)
+  const interactions = createInteractions(provider)
+  const mailRequests = createMailRequests({ ...given, pages })
+  const shared = { ...given, origin, pages, browserCookie, interactions, mailRequests }
   // The paths that browsers reach (4.1 to 4.4, 4.6, 4.7, 4.9, 4.10).
   const routes = {
     '/forgot-password': forgotPassword(shared),
     '/reset-password': passwordPage(shared, 'reset-password'),
     '/accept-invitation': passwordPage(shared, 'accept-invitation'),
-    '/verify-email': verifyEmail({ ...shared, waitingPage }),
-    '/verify-email/waiting': waitingPage,
+    '/verify-email': verifyEmail(shared),
+    '/verify-email/waiting': waitingLogin(shared),
     '/not-me': notMe(shared),
     '/resend-verification': resendVerification(shared),
-    '/account-flows.css': asset('text/css', stylesheet),
-    '/account-flows.js': asset('text/javascript', script),
-    '/account-flows.svg': asset('image/svg+xml', favicon),
+    '/account-flows.css': asset('text/css', views.stylesheet),
+    '/account-flows.js': asset('text/javascript', views.script),
+    '/account-flows.svg': asset('image/svg+xml', views.favicon),
   }
-  const limit = createRequestLimit(given, trustedProxies)
-  const block = createBlock({ ...shared, origin })
   return {
-    routes: createRoutes({ ...shared, limit, origin, oauthPath }, routes),
-    login: createLogin({ ...shared, block, oauthUrl }),
-    answerOutage: unavailableAnswer(pages, given.log),
+    routes: createRoutes(shared, routes),
+    login: createLogin(shared),
+    answerOutage: pages.showOutage,
     browserCookie,
   }
 }
 
-/** A file that our pages load: the style sheet, the script or the icon. */
 function asset(type: string, { text, version }: Asset): Route {
   return {
     async get({ ctx }) {

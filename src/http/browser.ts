@@ -1,4 +1,4 @@
-/** What a request says of its browser: our cookie, the site that sent the form, and whether a person sees the answer. */
+/** What a request says of its browser: the cookie of logins that wait, who sent the form, and whether a person sees the answer. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import { isToken, newToken } from '../crypto/token.ts'
@@ -6,10 +6,8 @@ import type { Fields } from './form.ts'
 
 export type BrowserCookie = ReturnType<typeof createBrowserCookie>
 
-/**
- * A random value by which we recognise the browser that logged in. With `__Host-`, no other host can set it. It is `Lax`, because the mail
- * leads here from another site.
- */
+// By this random value we know the browser that logged in. With `__Host-`, no other host can set it. It is `Lax`, because the mail leads
+// here from another site.
 export function createBrowserCookie(isSecure: boolean) {
   const name = `${isSecure ? '__Host-' : ''}account_flows_browser`
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
@@ -23,7 +21,7 @@ export function createBrowserCookie(isSecure: boolean) {
   return {
     read,
 
-    /** Gives the browser a value, or keeps its own. `forMs` is `undefined` if the login, and so the cookie, ends with the browser. */
+    /** Gives the browser a value, or keeps its own. `forMs`: `undefined` if the cookie ends with the browser. */
     keep(req: IncomingMessage, res: ServerResponse, forMs: number | undefined): string {
       const value = read(req) ?? newToken()
       const maxAge = forMs === undefined ? '' : ` Max-Age=${Math.ceil(forMs / 1000)};`
@@ -31,16 +29,14 @@ export function createBrowserCookie(isSecure: boolean) {
       return value
     },
 
-    /** Drops the cookie. After that, logins that wait in the windows of this browser cannot go on. */
+    /** After that, no login that waits in this browser can go on. */
     drop: (res: ServerResponse) =>
       res.appendHeader('Set-Cookie', `${name}=; Max-Age=0; ${attributes}`),
   }
 }
 
-/**
- * Whether a form was posted by a page of another site. Our own pages send no referrer, and so `Origin: null`. That counts only with
- * `Sec-Fetch-Site: same-origin`. A client that sends neither header is no browser.
- */
+// Our own pages send no referrer, and so `Origin: null`, which counts only with `Sec-Fetch-Site: same-origin`. A client that sends neither
+// header is no browser.
 export function isCrossSite({ headers }: IncomingMessage, origin: string): boolean {
   const site = headers['sec-fetch-site'] ?? ''
   if (typeof site !== 'string' || !['', 'same-origin', 'none'].includes(site)) return true
@@ -49,10 +45,8 @@ export function isCrossSite({ headers }: IncomingMessage, origin: string): boole
   return !(from === 'null' && site === 'same-origin')
 }
 
-/**
- * Whether a person pressed the button of the form, and not a script (decision 0045). Chrome and Firefox send `Sec-Fetch-User` only for a
- * person. Safari never sends it, and over plain http no browser does. There, a script passes too.
- */
+// Whether a person pressed the button, and no script (decision 0045). Chrome and Firefox send `Sec-Fetch-User` only for a person. Safari
+// never sends it, and over plain http no browser does. There, a script passes too.
 export function isPressed(ctx: Context, form: Fields): boolean {
   if (!form.has('action')) return false
   const isSent =

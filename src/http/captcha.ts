@@ -12,7 +12,6 @@ const DIRECTIVES = [
 
 type Directive = (typeof DIRECTIVES)[number]
 
-/** Sources by directive of the Content-Security-Policy, as vendors list them. */
 export type CaptchaSources = { readonly [D in Directive]?: readonly string[] }
 
 /** A widget against robots. Only the forms that `beforeForgotPassword` is asked about show it. */
@@ -29,7 +28,6 @@ export interface Captcha {
   sources?: CaptchaSources | undefined
 }
 
-/** Sources that are no addresses, and the directives that may have them. */
 const KEYWORDS = new Map<unknown, readonly Directive[]>([
   ["'self'", DIRECTIVES],
   // For proofs of work. It allows WebAssembly to compile, but turns no text into a script.

@@ -2,14 +2,14 @@ import type { Context } from 'koa'
 import { hasCode } from '../errors.ts'
 import { framesOf } from '../log.ts'
 import type { Log } from '../contract/index.ts'
-import { RETRY_AFTER_SECONDS, type Pages } from './pages.ts'
+
+/** The page says: "wait a minute". */
+export const RETRY_AFTER_SECONDS = '60'
 
 const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_VALIDATOR_FAILED'] as const
 
-/**
- * Logs why and where a request failed, and returns what to show. `unavailable`: a later try may succeed, and `Retry-After` is set. Of such
- * an error it logs only the code, because the message may contain the address of the database.
- */
+// Returns what to show. `unavailable`: a later try may succeed, and `Retry-After` is set. Of such an error it logs only the code, because
+// the message may contain the address of the database.
 export function reportFailure(
   ctx: Context,
   { message, path, log }: { message: string; path: string; log: Log },
@@ -26,38 +26,14 @@ export function reportFailure(
   return 'unavailable'
 }
 
-/** Shows the page of a request that failed. @param path - the path of the request as it came. */
-export function showFailure(
-  pages: Pages,
-  log: Log,
-  ctx: Context,
-  error: unknown,
-  path = ctx.path,
-): void {
-  const mode = reportFailure(ctx, { message: 'request failed', path, log }, error)
-  pages.showError(ctx, mode)
-  ctx.remove('Location')
-  ctx.remove('Set-Cookie')
-}
-
-/** The answer while the database cannot be reached: a page for browsers, and JSON for the clients of the provider. */
-export function unavailableAnswer(pages: Pages, log: Log): (ctx: Context, error: unknown) => void {
-  return (ctx, error) => {
-    showFailure(pages, log, ctx, error)
-    if (ctx.accepts('json', 'html') === 'html') return
-    const error_description = 'the database cannot be reached'
-    ctx.body = { error: 'temporarily_unavailable', error_description }
-  }
+interface Problem {
+  status: number
+  code: string
+  title: string
 }
 
 /** Answers a program: RFC 9457. `code` is stable; the title is a sentence. */
-export function showProblem(
-  ctx: Context,
-  status: number,
-  code: string,
-  title: string,
-  more: object = {},
-): void {
+export function showProblem(ctx: Context, { status, code, title, ...more }: Problem): void {
   ctx.status = status
   ctx.set('Cache-Control', 'no-store')
   ctx.set('X-Content-Type-Options', 'nosniff')

@@ -15,7 +15,6 @@ import { isId, isToken } from '../crypto/token.ts'
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>
 
-/** A form of our pages, as it was sent. */
 export interface SentForm {
   fields: Fields
   /** The parameters of the request that the form belongs to. A stranger may have changed them. */
@@ -28,7 +27,6 @@ export interface SentForm {
 
 const MAX_UI_LOCALES = 100
 
-/** `ui_locales` of a form or a query. */
 export function uiLocalesIn(fields: Fields | undefined): string | undefined {
   return fields?.get('ui_locales')?.slice(0, MAX_UI_LOCALES)
 }
@@ -53,9 +51,8 @@ export async function readForm(ctx: Context): Promise<Fields | BodyRefusal> {
 }
 
 /**
- * Parses `application/x-www-form-urlencoded` text, a body or a query.
+ * Parses a form or a query. It ignores fields that are not wanted, whatever they hold.
  *
- * @param isWanted - if it is `false` for a name, that field is ignored, whatever it holds.
  * @returns `undefined` if a name is repeated, or if a name or value is not percent-encoded UTF-8.
  */
 export function parseFields(
@@ -102,7 +99,6 @@ export function tokenInQuery(query: string): string | undefined {
   return tokens.find(isToken) ?? tokens[0]
 }
 
-/** The link that a form of our pages repeats. */
 export function linkInForm(fields: Fields | undefined): VerificationLink | undefined {
   const token = fields?.get('token')
   const authorizeSig = fields?.get('authorize_sig')
@@ -125,10 +121,8 @@ export type Body = { text: string } | { parsed: unknown }
 /** koa-body would make up a third of the time to import the package. So `flows.start()` loads it. */
 export const loadBodyReader = (): Promise<unknown> => import('koa-body')
 
-/**
- * Reads a body of one media type: at most 64 KiB of well-formed UTF-8. It refuses compressed bodies unread: no browser compresses a form,
- * and no code would catch the error of the decompressor at a broken body.
- */
+// At most 64 KiB of well-formed UTF-8. It refuses compressed bodies unread: no browser compresses a form, and no code would catch the error
+// of the decompressor at a broken body.
 export async function readBody(ctx: Context, mediaType: string): Promise<Body | BodyRefusal> {
   const encoding = ctx.get('Content-Encoding')
   if (!ctx.is(mediaType) || !/^(identity)?$/i.test(encoding)) return 'unsupported_media_type'

@@ -3,7 +3,7 @@ import type { Requester, User, UserStore } from '../contract/index.ts'
 import { foldTyped } from '../contract/users.ts'
 import type { VerifyPassword } from '../crypto/hashing.ts'
 import type { RateLimits } from '../store/index.ts'
-import { networkOf } from './requester.ts'
+import { hashQueueOf, networkOf } from './requester.ts'
 
 /** What a login page asks about the password that was typed. */
 export interface LoginPassword {
@@ -54,7 +54,6 @@ interface LoginPasswordParts extends Tries {
 export function createLoginPassword(parts: LoginPasswordParts): LoginPassword {
   const { limits, requesterOf, verifyPassword } = parts
   const counted = new WeakMap<IncomingMessage, string>()
-  const queueOf = (req: IncomingMessage) => networkOf(requesterOf(req).address, 48)
 
   async function giveBack(req: IncomingMessage) {
     const key = counted.get(req)
@@ -75,7 +74,7 @@ export function createLoginPassword(parts: LoginPasswordParts): LoginPassword {
       // If the check throws, no password was compared.
       let isWrong = false
       try {
-        isWrong = !(await verifyPassword(user, password, req && queueOf(req)))
+        isWrong = !(await verifyPassword(user, password, req && hashQueueOf(requesterOf(req))))
         return !isWrong
       } finally {
         if (req && !isWrong) await giveBack(req)

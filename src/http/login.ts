@@ -78,20 +78,25 @@ export interface Login {
   ): Promise<LoginDecision>
 }
 
-interface LoginParts extends Pick<PageParts, 'pages' | 'clients'> {
-  block: ReturnType<typeof createBlock>
+export interface LoginParts extends PageParts {
+  verification: Pick<Verification, 'blocks' | 'block'>
+  users: UserStore
   interactions: Interactions
   cutoffsSeenAtLogin: SeenLogins['cutoffsSeenAtLogin']
+  browserCookie: BrowserCookie
+  requesterOf(req: IncomingMessage): Requester
+  mailRequests: MailRequests
   oauthUrl: string
+  origin: string
   clock: Clock
 }
 
 export function createLogin(parts: LoginParts): Login {
-  const { block, interactions, clients, pages, oauthUrl, clock } = parts
+  const { interactions, clients, pages, oauthUrl, clock } = parts
 
   async function checkLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
     const result = await resultOf(parts, login)
-    return { result, blocked: await block(req, res, login.account, result) }
+    return { result, blocked: await block(parts, req, res, login.account, result) }
   }
 
   async function showBlocked(
@@ -128,46 +133,34 @@ export function createLogin(parts: LoginParts): Login {
   }
 }
 
-export interface BlockParts extends Pick<PageParts, 'settings'> {
-  verification: Pick<Verification, 'blocks' | 'block'>
-  users: UserStore
-  interactions: Pick<Interactions, 'capture'>
-  browserCookie: BrowserCookie
-  requesterOf(req: IncomingMessage): Requester
-  mailRequests: MailRequests
-  origin: string
-}
-
 /** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
-export function createBlock(parts: BlockParts) {
-  const { verification, interactions, browserCookie, requesterOf, mailRequests, settings } = parts
-  return async (
-    req: IncomingMessage,
-    res: ServerResponse,
-    account: User | string,
-    result: LoginResult,
-  ): Promise<BlockedLogin | NotKept | undefined> => {
-    if (!settings().requireEmailVerification) return undefined
-    const user = await unverifiedUser(parts, account)
-    if (!user) return undefined
-    if (isCrossSite(req, parts.origin)) return 'refused'
+async function block(
+  parts: LoginParts,
+  req: IncomingMessage,
+  res: ServerResponse,
+  account: User | string,
+  result: LoginResult,
+): Promise<BlockedLogin | NotKept | undefined> {
+  const { verification, interactions, browserCookie, mailRequests, settings } = parts
+  if (!settings().requireEmailVerification) return undefined
+  const user = await unverifiedUser(parts, account)
+  if (!user) return undefined
+  if (isCrossSite(req, parts.origin)) return 'refused'
 
-    const captured = { ...(await interactions.capture(req, res)), login: result }
-    const lifetimeMs = settings().emailVerificationExpiration
-    const isRemembered = result.remember !== false
-    const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
-    const browser = browserCookie.keep(req, res, waitsForMs)
-    const requester = { ...requesterOf(req), browser }
-    const login = await verification.block(user, captured, requester)
-    if (!login) return 'request_too_long'
-    const { cooldown } = mailRequests
-    const waitMs = await cooldown.count('email_verification', user.username, requester)
-    return { user, login, lifetimeMs, waitMs }
-  }
+  const captured = { ...(await interactions.capture(req, res)), login: result }
+  const lifetimeMs = settings().emailVerificationExpiration
+  const isRemembered = result.remember !== false
+  const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
+  const browser = browserCookie.keep(req, res, waitsForMs)
+  const requester = { ...parts.requesterOf(req), browser }
+  const login = await verification.block(user, captured, requester)
+  if (!login) return 'request_too_long'
+  const waitMs = await mailRequests.cooldown.count('email_verification', user.username, requester)
+  return { user, login, lifetimeMs, waitMs }
 }
 
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
-async function unverifiedUser({ users, verification }: BlockParts, account: User | string) {
+async function unverifiedUser({ users, verification }: LoginParts, account: User | string) {
   const given = typeof account === 'string' ? await users.findById(account) : account
   if (!given || !verification.blocks(given)) return undefined
   const user = hashOf(given) === undefined ? ((await users.findById(given.id)) ?? given) : given

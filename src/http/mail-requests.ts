@@ -1,4 +1,5 @@
 /** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
+import { randomInt } from 'node:crypto'
 import { within } from '../clock.ts'
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
 import type {
@@ -10,13 +11,21 @@ import type {
 import { foldTyped } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
+import type { Environment } from '../flows/audit.ts'
+import type { RateLimits } from '../store/index.ts'
 import type { SentForm } from './form.ts'
 import type { Pages } from './pages.ts'
-import { networkOf, type CountingParts } from './requester.ts'
-import { afterDelay, type ResponseDelay } from './response-delay.ts'
+import { networkOf } from './requester.ts'
 import type { Post, Visit } from './routes.ts'
 
-export interface MailRequestParts extends CountingParts {
+/** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
+export interface ResponseDelay {
+  floorMs: number
+  jitterMs: number
+}
+
+export interface MailRequestParts extends Environment {
+  limits: RateLimits
   pages: Pages
   keyedHash(text: string): string
   beforeForgotPassword?: BeforeForgotPassword | undefined
@@ -28,41 +37,50 @@ export type MailRequests = ReturnType<typeof createMailRequests>
 /** A form with a name, or with an expired link in its place. */
 interface MailForm {
   kind: ForgotPasswordRequest['kind']
-  /** The field with the name. */
-  field: 'identifier' | 'username'
   renew: Post
   request(visit: Visit, form: SentForm, name: string): Promise<void>
   show(visit: Visit, form: SentForm, answer: Answer): Promise<void>
 }
 
+/** The field with the name. */
+const FIELDS = { password_reset: 'identifier', email_verification: 'username' } as const
+
 type Answer = { mode: 'invalid' } | { mode: 'sent'; typed: string; waitMs: number | undefined }
 
 export function createMailRequests(parts: MailRequestParts) {
-  const { pages, beforeForgotPassword: before, responseDelay, clock } = parts
+  const { pages, responseDelay, clock } = parts
+  const { floorMs, jitterMs } = responseDelay
   const cooldown = createCooldown(parts)
-  const delayed =
-    (answer: Post): Post =>
-    (visit, form) =>
-      afterDelay(responseDelay, clock, () => answer(visit, form))
+
+  function delayed(answer: Post): Post {
+    return async (visit, form) => {
+      const jitter = jitterMs > 0 ? randomInt(jitterMs * 1000) / 1000 : 0
+      // On a clock that is never set back.
+      const until = performance.now() + floorMs + jitter
+      await answer(visit, form)
+      const rest = until - performance.now()
+      if (rest > 0) await clock.sleep(rest)
+    }
+  }
+
   return {
     cooldown,
 
-    /** Answers a form after the random delay. The delay begins when the form has been read: a slow body would use it up. */
+    /** Answers after the random delay (4.2, 4.7). It begins when the form has been read: a slow body would use it up. */
     delayed,
 
     /** Counts the form, asks the host, and makes the request if the host allows it. A denied request gets the same answer. */
-    form: ({ kind, field, renew, request, show }: MailForm): Post =>
+    form: ({ kind, renew, request, show }: MailForm): Post =>
       delayed(async (visit, form) => {
         const { ctx } = visit
         const { fields, parameters, requester } = form
-        const identifier = fields.get(field)
+        const identifier = fields.get(FIELDS[kind])
         if (identifier === undefined && fields.has('token')) return renew(visit, form)
         if (!identifier) return show(visit, form, { mode: 'invalid' })
         if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
         const waitMs = await cooldown.count(kind, identifier, requester)
         const { clientId } = parameters
-        const asked = { kind, identifier, clientId, requester, fields }
-        const verdict = before ? await verdictOf(parts, before, asked) : 'allow'
+        const verdict = await verdictOf(parts, { kind, identifier, clientId, requester, fields })
         if (verdict === 'failed') return pages.showError(ctx, 'unavailable')
         if (verdict === 'allow') await request(visit, form, identifier)
         await show(visit, form, { mode: 'sent', typed: identifier, waitMs })
@@ -70,10 +88,7 @@ export function createMailRequests(parts: MailRequestParts) {
   }
 }
 
-/**
- * For how many milliseconds another mail for the same name would be too soon, whether or not an account has the name. It counts by network.
- * A worker decides whether a mail is sent.
- */
+// For how many milliseconds another mail for the same name would be too soon, with and without an account. A worker decides what is sent.
 function createCooldown({ limits, keyedHash, settings }: MailRequestParts) {
   // By network: otherwise the countdown would show a stranger that the user of that name asked lately.
   const keyOf = (kind: MailKind, typed: string, requester: Requester) => {
@@ -104,16 +119,16 @@ const CHECK_WITHIN_MS = 10_000
 
 /** `failed`: the check threw, or did not answer in time. */
 async function verdictOf(
-  { keyedHash, audit, clock, log }: MailRequestParts,
-  before: BeforeForgotPassword,
+  { beforeForgotPassword, keyedHash, audit, clock, log }: MailRequestParts,
   request: ForgotPasswordRequest,
 ): Promise<'allow' | 'deny' | 'failed'> {
+  if (!beforeForgotPassword) return 'allow'
   const { kind, identifier, clientId, requester } = request
   const fields = new Map(request.fields)
-  fields.delete(kind === 'password_reset' ? 'identifier' : 'username')
+  fields.delete(FIELDS[kind])
   try {
     const asked = { ...request, requester: { ...requester }, fields }
-    const verdict: unknown = await within(clock, CHECK_WITHIN_MS, before(asked))
+    const verdict: unknown = await within(clock, CHECK_WITHIN_MS, beforeForgotPassword(asked))
     if (verdict === 'allow') return 'allow'
     if (verdict === 'late') throw new DOMException('No answer in time', 'TimeoutError')
     if (verdict !== 'deny') log('error', 'beforeForgotPassword answered neither allow nor deny')

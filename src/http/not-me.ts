@@ -6,13 +6,16 @@ import { tokenInQuery } from './form.ts'
 import type { Pages } from './pages.ts'
 import type { Route } from './routes.ts'
 
-type NotMe = ReturnType<typeof createNotMe>
+export interface NotMeParts {
+  notMe: ReturnType<typeof createNotMe>
+  pages: Pages
+}
 
 /** The page is the same for every token that does nothing. */
 const INVALID = { mode: 'invalid', reason: 'unknown' } as const
 
 /** "This wasn't me" of any mail (4.10). Opening it does nothing, because programs that scan mails open links too. */
-export function notMe({ notMe: flow, pages }: { notMe: NotMe; pages: Pages }): Route {
+export function notMe({ notMe: flow, pages }: NotMeParts): Route {
   function show(ctx: Context, locals: PageLocals['not-me'], uiLocales?: string) {
     pages.show(ctx, { name: 'not-me', locals, uiLocales })
   }
@@ -25,6 +28,7 @@ export function notMe({ notMe: flow, pages }: { notMe: NotMe; pages: Pages }): R
       show(ctx, { mode: 'confirm', token }, mail.locale)
     },
 
+    tooMany: 'password_reset_rejected',
     async post({ ctx, requester }, { fields, uiLocales: asked }) {
       const token = fields.get('token') ?? ''
       const mail = await flow.open(token)

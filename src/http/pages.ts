@@ -1,12 +1,14 @@
 /** How a page is answered: in which language, and with which headers. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
+import type { Log } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Settings } from '../settings/table.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 import { chooseLocale, type Languages } from '../views/languages.ts'
 import type { CaptchaSources } from './captcha.ts'
+import { reportFailure, RETRY_AFTER_SECONDS } from './failure.ts'
 import { uiLocalesInUrl } from './form.ts'
 
 export interface Page<N extends PageName = PageName> {
@@ -14,7 +16,7 @@ export interface Page<N extends PageName = PageName> {
   locals: PageLocals[N]
   /** The redirect URI of the client that the page's form may lead to. */
   formMayLeadTo?: string | undefined
-  /** `ui_locales` of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
+  /** Of the authorization request, or the language of the mail that led here. `ui_locales` in the address win. */
   uiLocales?: string | undefined
   /** The id of a form that is shown again as the same request. `undefined`: that form had no id. Absent: the form gets a new id. */
   formId?: string | undefined
@@ -22,21 +24,15 @@ export interface Page<N extends PageName = PageName> {
 
 export type Pages = ReturnType<typeof createPages>
 
-/** What the pages of all flows use. */
 export interface PageParts {
   pages: Pages
   clients: Clients
   settings(): Settings
 }
 
-/** The page says: "wait a minute". */
-export const RETRY_AFTER_SECONDS = '60'
-
-/** The page for a request that has no other answer. */
 export const errorPage = (mode: ErrorMode): Page<'error'> => ({ name: 'error', locals: { mode } })
 
-/** @param sources - what the captcha loads from. */
-export function createPages(views: Views, sources?: CaptchaSources) {
+export function createPages(views: Views, log: Log, sources?: CaptchaSources) {
   function render<N extends PageName>(req: IncomingMessage, page: Page<N>) {
     const languages = languagesOf(req, page.uiLocales)
     const shown = views.page(page.name, page.locals, languages, formIdOf(page))
@@ -51,19 +47,35 @@ export function createPages(views: Views, sources?: CaptchaSources) {
     ctx.body = html
   }
 
+  function showError(ctx: Context, mode: ErrorMode) {
+    if (mode === 'unavailable') ctx.set('Retry-After', RETRY_AFTER_SECONDS)
+    show(ctx, errorPage(mode))
+  }
+
+  /** `path` is that of the request as it came. */
+  function showFailure(ctx: Context, error: unknown, path = ctx.path) {
+    showError(ctx, reportFailure(ctx, { message: 'request failed', path, log }, error))
+    ctx.remove('Location')
+    ctx.remove('Set-Cookie')
+  }
+
   return {
     show,
+    showError,
+    showFailure,
 
-    /** The same without Koa. */
+    /** While the database cannot be reached: a page for browsers, and JSON for the clients of the provider. */
+    showOutage(ctx: Context, error: unknown) {
+      showFailure(ctx, error)
+      if (ctx.accepts('json', 'html') === 'html') return
+      const error_description = 'the database cannot be reached'
+      ctx.body = { error: 'temporarily_unavailable', error_description }
+    },
+
     send<N extends PageName>(req: IncomingMessage, res: ServerResponse, page: Page<N>) {
       const { html, status, headers } = render(req, page)
       res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(html) })
       res.end(html)
-    },
-
-    showError(ctx: Context, mode: ErrorMode) {
-      if (mode === 'unavailable') ctx.set('Retry-After', RETRY_AFTER_SECONDS)
-      show(ctx, errorPage(mode))
     },
   }
 }
@@ -82,8 +94,8 @@ function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record
     Vary: 'Accept-Language',
     'Cache-Control': 'no-store',
     'Content-Security-Policy': policyOf(sources, formMayLeadTo),
-    // A mail opens these pages. Their opener must not navigate the window while the user types a password. Other pages can be part of a
-    // login in a pop-up window, which needs its opener at the end.
+    // The opener must not navigate the window while the user types a password. Other pages can be part of a login in a pop-up window, which
+    // needs its opener at the end.
     ...((name === 'reset-password' || name === 'accept-invitation') && {
       'Cross-Origin-Opener-Policy': 'same-origin',
     }),
@@ -112,7 +124,6 @@ function sourceOf(redirectUri: string | undefined): string[] {
   return [new URL(redirectUri).protocol]
 }
 
-/** @param uiLocales - `ui_locales` of the request that the page is part of. `ui_locales` in the address win. */
 function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
   return {
     asked: uiLocalesInUrl(req.url) ?? uiLocales,
@@ -126,7 +137,6 @@ function languagesOf(req: IncomingMessage, uiLocales?: string): Languages {
  *
  * @param languages - Those that your page has words in (BCP 47). If the reader wants none of them, the answer is the first.
  * @param uiLocales - `ui_locales` of the authorization request: `interaction.params.ui_locales`. If it is no string, it counts as absent.
- * @returns One of `languages`.
  * @example
  * const lang = languageFor(req, ['en', 'de'], interaction.params.ui_locales)
  */

@@ -19,7 +19,7 @@ export interface PasswordPageParts extends PageParts {
   log: Log
 }
 
-/** The pages that mailed links open: the flow of each, and the page that says that a new link was sent. */
+/** `sent`: the page that says that a new link was sent. */
 const LINKS = {
   'reset-password': { flow: 'passwordReset', kind: 'password_reset', sent: 'forgot-password' },
   'accept-invitation': { flow: 'invitation', kind: 'invitation', sent: 'accept-invitation' },
@@ -37,9 +37,9 @@ export function forgotPassword(parts: PasswordPageParts): Route {
       await showOf(parts, ctx, parameters, { name, locals: { mode: 'form', parameters } })
     },
 
+    tooMany: 'password_reset_requested',
     post: mailRequests.form({
       kind: 'password_reset',
-      field: 'identifier',
       renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
       request: (_visit, { parameters, requester, formId }, identifier) =>
         passwordReset.request(identifier, parameters, requester, formId),
@@ -57,7 +57,7 @@ export function forgotPassword(parts: PasswordPageParts): Route {
 /** The form for a password, which the link of a reset (4.3, 4.4) or of an invitation (4.9) opens. */
 export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
   const { mailRequests, settings } = parts
-  const { flow: flowName, sent } = LINKS[name]
+  const { flow: flowName, kind, sent } = LINKS[name]
   const flow = parts[flowName]
   const renew = mailRequests.delayed(({ ctx }, form) => renewLink(parts, ctx, name, form))
 
@@ -68,11 +68,8 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
     uiLocales: string | undefined,
   ) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
-    await showOf(parts, ctx, parameters, {
-      name,
-      locals: { ...form, minLength, maxLength },
-      uiLocales,
-    })
+    const locals = { ...form, minLength, maxLength }
+    await showOf(parts, ctx, parameters, { name, locals, uiLocales })
   }
 
   return {
@@ -83,6 +80,7 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
       await showForm(ctx, outcome.parameters, { mode: 'form', token }, outcome.locale)
     },
 
+    tooMany: `${kind}_rejected`,
     async post(visit, form) {
       const { ctx, requester } = visit
       const { fields, uiLocales } = form
@@ -129,7 +127,7 @@ async function showInvalidLink(
   await showOf(parts, ctx, parameters, { name, locals, uiLocales })
 }
 
-/** Sends a new link in place of an expired one. The old token identifies the account, so the user types no name. */
+/** The old token identifies the account, so the user types no name. */
 async function renewLink(
   parts: PasswordPageParts,
   ctx: Context,
@@ -146,7 +144,6 @@ async function renewLink(
   await showOf(parts, ctx, parameters, { name, locals, uiLocales: asked ?? locale })
 }
 
-/** Shows a page with the client of its request. */
 async function showOf<N extends PageName>(
   { clients, pages }: PasswordPageParts,
   ctx: Context,

@@ -1,22 +1,29 @@
 /** Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. */
+import { Server, type Socket } from 'node:net'
 import type { Context, Middleware, Next } from 'koa'
 import { parametersFrom } from '../contract/requests.ts'
-import type { Log, Requester } from '../contract/index.ts'
+import type { AuditEvent, Requester } from '../contract/index.ts'
+import { newId } from '../crypto/token.ts'
+import type { Environment } from '../flows/audit.ts'
+import { isLoopbackHost } from '../settings/addresses.ts'
+import type { RateLimits } from '../store/index.ts'
 import { isCrossSite, type BrowserCookie } from './browser.ts'
-import { showFailure } from './failure.ts'
 import { idIn, readForm, uiLocalesIn, type SentForm } from './form.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
 import type { Pages } from './pages.ts'
+import { networkOf } from './requester.ts'
 
-/** The methods that a path answers; GET answers HEAD too. */
-export interface Route {
-  get?(visit: Visit): Promise<void>
-  post?(visit: Visit, form: SentForm): Promise<void>
+export type Post = (visit: Visit, form: SentForm) => Promise<void>
+
+interface FormRoute {
+  post: Post
+  /** The event that is recorded, once for each network and window, if too many forms come. */
+  tooMany: Extract<AuditEvent, { reason: 'too_many_requests' }>['type']
 }
 
-export type Post = NonNullable<Route['post']>
+/** The methods that a path answers; GET answers HEAD too. */
+export type Route = { get?(visit: Visit): Promise<void> } & (FormRoute | { post?: undefined })
 
-/** A request for one of our paths. */
 export interface Visit {
   ctx: Context
   next: Next
@@ -25,40 +32,40 @@ export interface Visit {
   browser: string | undefined
 }
 
-interface RouteParts {
+export interface RouteParts extends Environment {
+  limits: RateLimits
   pages: Pages
-  /** For how many seconds the network of a form has to wait. `undefined`: it is within its limit. */
-  limit(visit: Visit): Promise<number | undefined>
   requesterOf(req: Context['req']): Requester
   browserCookie: BrowserCookie
   origin: string
   oauthPath: string
-  log: Log
+  trustedProxies: number
 }
 
 /** Answers our paths, and leaves every other to the provider. `routes` are by path below the OAuth path. */
 export function createRoutes(parts: RouteParts, routes: Record<string, Route>): Middleware {
-  const { pages, limit, requesterOf, browserCookie, origin, oauthPath, log } = parts
-  const expectMounted = createMountCheck(oauthPath, log)
+  const { pages, requesterOf, browserCookie, origin } = parts
+  const expectMounted = createMountCheck(parts)
+  const secondsToWait = createRequestLimit(parts)
 
   // Other sites are refused before the form is counted. Otherwise they could use up the limit of a user.
-  async function refusalOf(visit: Visit) {
+  async function refusalOf(visit: Visit, { tooMany }: FormRoute) {
     if (isCrossSite(visit.ctx.req, origin)) return 'refused'
-    const seconds = await limit(visit)
+    const seconds = await secondsToWait(visit, tooMany)
     if (seconds === undefined) return undefined
     visit.ctx.set('Retry-After', String(seconds))
     return 'too_many_requests'
   }
 
-  async function readAndAnswer(visit: Visit, answer: Post) {
+  async function readAndAnswer(visit: Visit, route: FormRoute) {
     const { ctx } = visit
-    const fields = (await refusalOf(visit)) ?? (await readForm(ctx))
+    const fields = (await refusalOf(visit, route)) ?? (await readForm(ctx))
     if (typeof fields === 'string') return pages.showError(ctx, fields)
     const uiLocales = uiLocalesIn(fields)
     const requester = { ...visit.requester, uiLocales }
     const parameters = parametersFrom(fields)
     const form = { fields, parameters, uiLocales, formId: idIn(fields, 'form_id'), requester }
-    await answer(visit, form)
+    await route.post(visit, form)
   }
 
   return async (ctx, next) => {
@@ -74,25 +81,26 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
       return
     }
     expectMounted(ctx, path)
-    const { get, post } = route
     // Kept, because a resumed request has another path afterwards.
     const from = ctx.path
     try {
       const { req } = ctx
       const visit = { ctx, next, requester: requesterOf(req), browser: browserCookie.read(req) }
-      if (get && ['GET', 'HEAD'].includes(ctx.method)) await get(visit)
-      else if (!post || ctx.method !== 'POST') {
-        ctx.set('Allow', [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', '))
+      if (route.get && ['GET', 'HEAD'].includes(ctx.method)) await route.get(visit)
+      else if (route.post && ctx.method === 'POST') await readAndAnswer(visit, route)
+      else {
+        const allowed = [route.get && 'GET, HEAD', route.post && 'POST']
+        ctx.set('Allow', allowed.filter(Boolean).join(', '))
         pages.showError(ctx, 'method_not_allowed')
-      } else await readAndAnswer(visit, post)
+      }
     } catch (error) {
-      showFailure(pages, log, ctx, error, from)
+      pages.showFailure(ctx, error, from)
     }
   }
 }
 
 // Compares only the end of the path, because a proxy may strip the path of the base URL.
-function createMountCheck(oauthPath: string, log: Log) {
+function createMountCheck({ oauthPath, log }: RouteParts) {
   let isTold = false
   return (ctx: Context, path: string) => {
     const asked = pathOfRequest(ctx.req, ctx.originalUrl)
@@ -112,4 +120,44 @@ function pathOf(ctx: Context): string | undefined {
   } catch {
     return undefined
   }
+}
+
+const MINUTE_MS = 60_000
+
+// Returns for how many seconds the network of a form has to wait. `undefined`: it is within the limit. All forms share one bucket. It does
+// not read the form, so the answer says nothing about an account.
+function createRequestLimit({ limits, settings, audit, clock, log, trustedProxies }: RouteParts) {
+  let hasWarned = false
+
+  function warnOfUndeclaredProxy(ctx: Context) {
+    if (hasWarned || trustedProxies > 0) return
+    if (ctx.get('X-Forwarded-For') === '' && ctx.get('Forwarded') === '') return
+    hasWarned = true
+    log(
+      'warn',
+      'a request has the header of a proxy, but trustedProxies is 0. Behind a proxy, set trustedProxies: without it, limits by IP address do not work',
+    )
+  }
+
+  // Behind an undeclared proxy on this machine, all clients would share one bucket.
+  const isExempt = ({ socket }: Context['req']) =>
+    trustedProxies === 0 && (isLoopbackHost(socket.remoteAddress ?? '') || isUnixSocket(socket))
+
+  return async ({ ctx, requester }: Visit, type: FormRoute['tooMany']) => {
+    warnOfUndeclaredProxy(ctx)
+    const { requestsPerIpPerMinute: max } = settings()
+    if (max === 0 || isExempt(ctx.req)) return undefined
+    const key = `requests:${networkOf(requester.address)}`
+    const { count, msToEnd } = await limits.hit(key, MINUTE_MS, max)
+    if (count <= max) return undefined
+    if (count === max + 1)
+      await audit({ id: newId(), type, at: clock.now(), reason: 'too_many_requests', ...requester })
+    return Math.max(1, Math.ceil(msToEnd / 1000))
+  }
+}
+
+// Asks the server, because a closed connection has no address either.
+function isUnixSocket(socket: Socket): boolean {
+  const server: unknown = Reflect.get(socket, 'server')
+  return server instanceof Server && typeof server.address() === 'string'
 }

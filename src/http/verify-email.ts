@@ -3,28 +3,17 @@ import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
 import { parametersOf, type VerificationLink } from '../contract/requests.ts'
 import { unknownLink, type OpenedLink, type LinkRefusal } from '../flows/email-verification.ts'
-import type { createResume } from '../oidc/resume.ts'
 import type { SeenLogins } from '../oidc/seen-logins.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { loginSecond } from '../store/cutoffs.ts'
 import type { PageLocals, Sent } from '../views/index.ts'
 import { isUnattended } from './browser.ts'
 import { idIn, linkInForm, linkInQuery, type SentForm } from './form.ts'
-import type { MailRequests } from './mail-requests.ts'
 import type { PageParts } from './pages.ts'
 import type { Route, Visit } from './routes.ts'
-import {
-  requestOf,
-  type PageRequest,
-  type Verification,
-  type WaitingLogins,
-  type WaitingPage,
-} from './waiting-login.ts'
+import { finishWaiting, requestOf, type WaitingLoginParts } from './waiting-login.ts'
 
-export interface VerifyEmailParts extends PageParts {
-  verification: Verification
-  waitingPage: Pick<WaitingPage, 'finish' | 'finishByEmail'>
-  resume: Pick<ReturnType<typeof createResume>, 'signedInAccount' | 'authorizeByEmail'>
+export interface VerifyEmailParts extends WaitingLoginParts {
   cutoffsSeenAtLogin: SeenLogins['cutoffsSeenAtLogin']
   clock: Clock
 }
@@ -33,10 +22,8 @@ interface Opening extends Visit {
   opened: OpenedLink
 }
 
-/**
- * What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only in a browser where a login of
- * its account waits. There, the same person has the mailbox and the password.
- */
+// What a verification link opens (4.6). With `email_link_confirmation` at `other_browser`, it verifies only in a browser where a login of
+// its account waits. There, the same person has the mailbox and the password.
 export function verifyEmail(parts: VerifyEmailParts): Route {
   const { verification, settings } = parts
 
@@ -64,12 +51,12 @@ async function goOnHere(parts: VerifyEmailParts, opening: Opening, login: Pendin
   await parts.clients.mayFinish(ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
   if (login.continuedAt) return show(parts, ctx, opened, { mode: 'verified' })
-  await parts.waitingPage.finish(opening, login)
+  await finishWaiting(parts, opening, login)
 }
 
 /** As 4.6 says: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
 async function goByLink(parts: VerifyEmailParts, opening: Opening) {
-  const { waitingPage, resume, clients, cutoffsSeenAtLogin, clock } = parts
+  const { waitingLogins, resume, clients, cutoffsSeenAtLogin, clock } = parts
   const { ctx, next, opened } = opening
   const { login, here, token } = opened
   const { userId: accountId } = token
@@ -92,7 +79,10 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
   }
   const mayFinish = login !== undefined && (await clients.mayFinish(ctx, login.captured))
   if (!(await confirmed(parts, opening))) return
-  const isFinished = mayFinish && (await waitingPage.finishByEmail(opening, login, byEmail))
+  const isFinished =
+    mayFinish &&
+    !(await waitingLogins.wasCancelled(login.id)) &&
+    (await resume.finishByEmail(ctx, next, login.captured, await byEmail()))
   if (!isFinished) await show(parts, ctx, opened, { mode: 'verified' })
 }
 
@@ -105,7 +95,6 @@ async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: str
   return false
 }
 
-/** @param link - the opened link, if it is genuine. */
 async function showRefused(
   { pages, clients }: PageParts,
   ctx: Context,
@@ -139,26 +128,19 @@ async function show(
   locals: PageLocals['verify-email'],
 ) {
   const client = await clients.restart(login ? parametersOf(login.captured) : parameters)
-  const page: PageRequest = login
+  const page = login
     ? requestOf(login.captured)
-    : { formMayLeadTo: parameters.redirectUri }
+    : { formMayLeadTo: parameters.redirectUri, uiLocales: undefined }
   const uiLocales = locale ?? page.uiLocales
   pages.show(ctx, { name: 'verify-email', locals: { ...locals, client }, ...page, uiLocales })
 }
 
-interface ResendParts extends PageParts {
-  verification: Pick<Verification, 'resend' | 'renew'>
-  waitingLogins: Pick<WaitingLogins, 'find'>
-  mailRequests: MailRequests
-}
-
-/** The form that asks for another verification link (4.7). */
-export function resendVerification(parts: ResendParts): Route {
+export function resendVerification(parts: WaitingLoginParts): Route {
   const { verification, mailRequests } = parts
   return {
+    tooMany: 'email_verification_requested',
     post: mailRequests.form({
       kind: 'email_verification',
-      field: 'username',
       renew: (visit, form) => renew(parts, visit, form),
       async request(visit, form, identifier) {
         const { parameters, requester, formId } = form
@@ -170,8 +152,8 @@ export function resendVerification(parts: ResendParts): Route {
   }
 }
 
-/** Asks for a new link in place of an expired one. The old link identifies the account, so the user types no name. */
-async function renew(parts: ResendParts, visit: Visit, form: SentForm) {
+/** The old link identifies the account, so the user types no name. */
+async function renew(parts: WaitingLoginParts, visit: Visit, form: SentForm) {
   const { verification, mailRequests } = parts
   const { fields, formId, requester } = form
   const link = linkInForm(fields)
@@ -185,7 +167,7 @@ async function renew(parts: ResendParts, visit: Visit, form: SentForm) {
 
 /** The page of a waiting login stays the page of that login, whatever name the user types. */
 async function showAnswer(
-  { clients, pages }: ResendParts,
+  { clients, pages }: WaitingLoginParts,
   { ctx }: Visit,
   { fields, parameters, uiLocales, formId }: SentForm,
   answer: Sent | { mode: 'invalid' },
@@ -205,7 +187,7 @@ async function showAnswer(
 }
 
 /** The login that waits on this page, if it has the typed name. The mail then has the code of this login. */
-async function ownLogin(parts: ResendParts, { browser }: Visit, { fields }: SentForm) {
+async function ownLogin(parts: WaitingLoginParts, { browser }: Visit, { fields }: SentForm) {
   const pendingLoginId = fields.get('login')
   if (pendingLoginId === undefined) return undefined
   const login = await parts.waitingLogins.find(pendingLoginId, browser)

@@ -4,37 +4,34 @@ import type { User } from '../contract/index.ts'
 import type { createEmailVerification } from '../flows/email-verification.ts'
 import type { ClosedLogin, createWaitingLogins, WaitingLogin } from '../flows/waiting-login.ts'
 import type { Clients } from '../oidc/clients.ts'
-import type { createResume, EmailLogin } from '../oidc/resume.ts'
+import type { createResume } from '../oidc/resume.ts'
 import type { PendingLogin } from '../store/index.ts'
 import type { CodeFault } from '../views/index.ts'
-import { parseFields, type SentForm } from './form.ts'
+import { parseFields } from './form.ts'
 import type { MailRequests } from './mail-requests.ts'
 import type { Page, PageParts } from './pages.ts'
-import type { Visit } from './routes.ts'
+import type { Route, Visit } from './routes.ts'
 
 export type Verification = ReturnType<typeof createEmailVerification>
-export type WaitingLogins = ReturnType<typeof createWaitingLogins>
 
 export interface WaitingLoginParts extends PageParts {
-  waitingLogins: WaitingLogins
-  verification: Pick<Verification, 'confirmByCode'>
+  waitingLogins: ReturnType<typeof createWaitingLogins>
+  verification: Verification
   resume: ReturnType<typeof createResume>
   mailRequests: MailRequests
 }
 
-export type WaitingPage = ReturnType<typeof waitingLogin>
-
 /** The page of a login that waits for its address to be verified: one form with a code and a button. */
-export function waitingLogin(parts: WaitingLoginParts) {
-  const { waitingLogins, resume } = parts
+export function waitingLogin(parts: WaitingLoginParts): Route {
   return {
     /** Shows the page again, as after a reload. Only its button goes on. */
-    async get(visit: Visit) {
+    async get(visit) {
       const query = parseFields(visit.ctx.querystring, (name) => name === 'login')
       await show(parts, visit, await find(parts, visit, query?.get('login')))
     },
 
-    async post(visit: Visit, { fields }: SentForm) {
+    tooMany: 'email_verification_rejected',
+    async post(visit, { fields }) {
       const action = fields.get('action')
       const found = await find(parts, visit, fields.get('login'))
       if (!('user' in found)) return show(parts, visit, found)
@@ -42,17 +39,6 @@ export function waitingLogin(parts: WaitingLoginParts) {
       if (action === 'other_account') return leave(parts, visit, found.login, 'askAgain')
       await goOn(parts, visit, found, fields.get('code'))
     },
-
-    finish: (visit: Visit, login: PendingLogin) => finish(parts, visit, login),
-
-    /** The same in any browser, by the link. `false`: the login is over, and the caller answers. */
-    finishByEmail: async (
-      { ctx, next }: Visit,
-      { id, captured }: PendingLogin,
-      login: () => Promise<EmailLogin>,
-    ) =>
-      !(await waitingLogins.wasCancelled(id)) &&
-      resume.finishByEmail(ctx, next, captured, await login()),
   }
 }
 
@@ -64,17 +50,19 @@ async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin,
   const { status, login } = found
   const outcome =
     status === 'verified' ? 'confirmed' : await confirmByCode(parts, visit, login, code)
-  if (outcome === 'confirmed') return finish(parts, visit, login)
+  if (outcome === 'confirmed') return finishWaiting(parts, visit, login)
   if (outcome) return show(parts, visit, found, outcome)
   const now = await find(parts, visit, login.id)
   await ('user' in now ? goOn(parts, visit, now) : show(parts, visit, now))
 }
 
-/**
- * Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
- * Another login that verified at the same moment does not stop this one: it came too late.
- */
-async function finish(parts: WaitingLoginParts, visit: Visit, { id, captured }: PendingLogin) {
+// Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
+// Another login that verified at the same moment does not stop this one: it came too late.
+export async function finishWaiting(
+  parts: WaitingLoginParts,
+  visit: Visit,
+  { id, captured }: PendingLogin,
+) {
   const { ctx, next } = visit
   const { waitingLogins, clients, resume, pages } = parts
   // The device already has its answer.
@@ -105,7 +93,7 @@ async function confirmByCode(
   return outcome === 'right' ? 'confirmed' : undefined
 }
 
-/** Ends the login. Its request goes back to the client, or to the login page. */
+/** The request goes back to the client, or to the login page. */
 async function leave(
   parts: WaitingLoginParts,
   visit: Visit,
@@ -143,15 +131,10 @@ async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?
   pages.show(ctx, await endPage(clients, isSignedIn ? 'signed_in' : 'ended', captured))
 }
 
-export type PageRequest = Pick<Page, 'formMayLeadTo' | 'uiLocales'>
-
-/** A login that waits for its address to be verified. */
 export interface BlockedLogin {
   user: User
   login: PendingLogin
-  /** For how many milliseconds its link works, and its page waits. */
   lifetimeMs: number
-  /** After how many milliseconds the user may ask for another mail. `undefined`: at once. */
   waitMs: number | undefined
   fault?: CodeFault | undefined
 }
@@ -180,7 +163,7 @@ async function endPage(
   return { name: 'verify-email', locals: { mode, client }, ...(captured && requestOf(captured)) }
 }
 
-export function requestOf(captured: CapturedRequest): PageRequest {
+export function requestOf(captured: CapturedRequest) {
   const uiLocales = captured.params['ui_locales']
   return {
     formMayLeadTo: parametersOf(captured).redirectUri,

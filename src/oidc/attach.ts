@@ -7,7 +7,7 @@ import type { createEndableSessions } from './endable-sessions.ts'
 import type { OpenLogin } from './open-login.ts'
 import type { createAccountPolicy } from './interactions.ts'
 import { watchAnswers } from './provider-answers.ts'
-import { restoreRequest } from './reenter.ts'
+import { restoreRequest } from './resume.ts'
 
 const TOO_LATE =
   'Call flows.attach(provider) before provider.callback(), and before the provider is mounted: later, our pages are not found'
@@ -18,21 +18,16 @@ interface AttachedParts {
   sessions: ReturnType<typeof createEndableSessions>
   policy: ReturnType<typeof createAccountPolicy>
   openLogin: OpenLogin
-  /** Answers our paths. */
   routes: Middleware
-  /** Answers while the store cannot be reached. */
   answerOutage(ctx: Context, error: unknown): void
-  /** The cookie by which we know the browser of a login that waits. */
   browserCookie: {
     read(req: IncomingMessage): string | undefined
     drop(res: ServerResponse): unknown
   }
-  /** Base URL and OAuth path. */
   oauthUrl: string
   log: Log
 }
 
-/** Holds the one provider of these flows, once it is attached. */
 export function createAttachment() {
   let attached: Provider | undefined
   return {

@@ -56,7 +56,7 @@ export function createTellClient({ provider, post, log }: TellParts): TellClient
   }
 }
 
-/** Makes a token as `client.backchannelLogout` of oidc-provider does: with the provider's subject, keys, algorithms and encryption. */
+/** As `client.backchannelLogout` of oidc-provider does: with the provider's subject, keys, algorithms and encryption. */
 async function logoutToken(
   { IdToken }: Provider,
   client: Client,

@@ -14,7 +14,7 @@ const MAX_PARAMETERS_LENGTH = 4_000
 
 export type Clients = ReturnType<typeof createClients>
 
-/** @param origin - the origin of the base URL. Pages show no logo of another origin. */
+/** Pages show no logo of another origin. */
 export function createClients(provider: () => Provider, origin: string) {
   const passesToday = createRequestCheck(provider)
 
@@ -49,8 +49,8 @@ export function createClients(provider: () => Provider, origin: string) {
 
   return {
     /**
-     * The request parameters with their client, if they name a registered client and one of its redirect URIs. Otherwise no parameters. So
-     * nothing unregistered, or too long for an address, is ever signed, mailed, rendered or followed.
+     * No parameters unless they name a registered client and one of its redirect URIs. So nothing unregistered, or too long for an address,
+     * is ever signed, mailed, rendered or followed.
      */
     async identify(
       parameters: RequestParameters,
@@ -82,9 +82,8 @@ export function createClients(provider: () => Provider, origin: string) {
       deviceCode !== undefined && (await stateOfDevice(provider(), deviceCode)) === 'answered',
 
     /**
-     * The registered client of these parameters, and where its login starts again. That is a `loginPage` that waits in this browser, its
-     * own address (OpenID Connect Core, section 4), or its front page. It says nothing about the account: another person may have asked for
-     * the mail.
+     * The client, and where its login starts again: a `loginPage` of this browser, its own address (OpenID Connect Core, section 4), or its
+     * front page. It says nothing about the account: another person may have asked for the mail.
      */
     async restart(
       parameters: RequestParameters,

@@ -1,7 +1,4 @@
-/**
- * The adapter of oidc-provider: it never finds a record again that a cut-off ended. Only this folder touches the provider. Other files here
- * resume its requests, renew a session, find clients and notify them. This folder never knows a flow, a mail or a page.
- */
+/** The adapter of oidc-provider. Only this folder touches the provider, and it never knows a flow, a mail or a page. */
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { EndedSessions, Log } from '../contract/index.ts'
 import type { SessionEnd } from '../store/cutoffs.ts'
@@ -9,7 +6,6 @@ import { isJsonObject, must } from '../errors.ts'
 import { accountRecords } from './account-records.ts'
 import type { RecordLoggedOutClients } from './backchannel-logout.ts'
 import type { OwnAdapter } from './own-adapter.ts'
-import { createOutages, type Outages } from './provider-answers.ts'
 import { createSeenLogins, type SeenLogins, type SeenParts } from './seen-logins.ts'
 
 interface EndableParts extends SeenParts {
@@ -21,7 +17,6 @@ interface EndableParts extends SeenParts {
 export function createEndableSessions(parts: EndableParts) {
   const { own, cutoffs, recordLoggedOutClients, log } = parts
   const logins = createSeenLogins(parts)
-  const outages = createOutages(logins.outage)
   const factories: AdapterFactory[] = []
   const wrappers = new WeakSet<object>()
 
@@ -39,20 +34,18 @@ export function createEndableSessions(parts: EndableParts) {
 
   return {
     ...logins,
-    answeringOutages: outages.answeringOutages,
 
     /** Wraps an adapter of oidc-provider, so that it never finds a record again that a cut-off ended. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
       const factory = onePerModel(wrapped)
       factories.push(factory)
       return (model) => {
-        const outer = wrap({ ...logins, ...outages }, model, factory(model))
+        const outer = wrap(logins, model, factory(model))
         wrappers.add(outer)
         return outer
       }
     },
 
-    /** @throws TypeError if the adapter was not made here. */
     expectOurs(adapter: object) {
       const problem = 'adapter of the provider must be flows.adapter(), or flows.adapter(yours)'
       must(wrappers.has(adapter), problem)
@@ -68,12 +61,11 @@ export function createEndableSessions(parts: EndableParts) {
     },
 
     cutOff,
-    start: own.start,
   }
 }
 
 function wrap(
-  { unlessEnded, withSeenCutoffs, failingFast }: SeenLogins & Outages,
+  { unlessEnded, withSeenCutoffs, failingFast }: SeenLogins,
   model: string,
   inner: Adapter,
 ): Adapter {

@@ -24,7 +24,6 @@ export function createInteractions(provider: () => Provider) {
       return { params, prompt, cid, ...rest }
     },
 
-    /** Answers with the redirect that goes on with the authorization request. */
     finish: (req: IncomingMessage, res: ServerResponse, login: LoginResult) =>
       provider().interactionFinished(req, res, { login: { ...login } }),
 
@@ -50,9 +49,8 @@ export function createAccountPolicy(
 
   return {
     /**
-     * Adds two checks to the login prompt, so that no client gets a code against section 4.8. They stop a session from before the setting
-     * was on, `prompt=none`, and a host that forgot `finishLogin`. The session of a disabled or deleted account leads to the login page,
-     * not to an error.
+     * Adds two checks, so that no client gets a code against section 4.8. They stop a session from before the setting was on, `prompt=none`,
+     * and a host that forgot `finishLogin`. The session of a disabled or deleted account leads to the login page, not to an error.
      */
     add(policy: InteractionPolicy): InteractionPolicy {
       isMade = true

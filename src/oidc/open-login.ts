@@ -8,10 +8,8 @@ const NAME = 'account_flows_login'
 
 export type OpenLogin = ReturnType<typeof createOpenLogin>
 
-/**
- * The login page that this browser was sent to last. Browsers send the cookies of the provider only to that page of the host. So our own
- * cookie keeps its address for the end of a reset, and goes only to `resetUrl`. It is sealed, so that only we can choose where it leads.
- */
+// The login page that this browser was sent to last. Browsers send the cookies of the provider only to that page of the host. So our own
+// cookie keeps its address for the end of a reset, and goes only to `resetUrl`. It is sealed, so that only we can choose where it leads.
 export function createOpenLogin(provider: () => Provider, box: SecretBox, resetUrl: string) {
   const { protocol, pathname } = new URL(resetUrl)
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${protocol === 'https:' ? '; Secure' : ''}`
@@ -47,9 +45,8 @@ export function createOpenLogin(provider: () => Provider, box: SecretBox, resetU
       const interaction = login && (await provider().Interaction.find(login.uid))
       if (interaction?.prompt.name !== 'login') return undefined
       const { params, session } = interaction
-      if (params['client_id'] !== clientId || params['redirect_uri'] !== redirectUri) {
+      if (params['client_id'] !== clientId || params['redirect_uri'] !== redirectUri)
         return undefined
-      }
       // The provider finishes a login only in the session that it began in, and a reset ends that session.
       const isOver = session && session.uid !== (await provider().Session.get(ctx)).uid
       return isOver ? undefined : login?.page

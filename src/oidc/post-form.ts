@@ -12,7 +12,6 @@ export interface ClientLogoutOptions {
   allowPrivateNetworks?: boolean
 }
 
-/** @throws TypeError if the option is something else. */
 export function checkClientLogout(option: ClientLogoutOptions = {}): boolean {
   const { allowPrivateNetworks = false }: ClientLogoutOptions = Object(option)
   const isGood = isJsonObject(option) && typeof allowPrivateNetworks === 'boolean'
@@ -36,9 +35,8 @@ export function isPublicAddress(address: string): boolean {
 export type PostForm = ReturnType<typeof createPostForm>
 
 /**
- * Posts a form. It resolves to `undefined` for the status 200 or 204. Otherwise it resolves to the reason: `http_` and the status,
- * `refused_address`, or the code of the system in lower case, such as `econnrefused`. It follows no redirect, uses no proxy, and reads no
- * body. It never throws. When the signal aborts, it resolves at once.
+ * It resolves to `undefined` for the status 200 or 204. Otherwise to the reason: `http_` and the status, `refused_address`, or the code of
+ * the system in lower case. It follows no redirect, uses no proxy, and reads no body. It never throws, and ends at once with the signal.
  */
 export function createPostForm(allowPrivateNetworks: boolean) {
   return (uri: string, form: Record<string, string>, signal: AbortSignal) =>

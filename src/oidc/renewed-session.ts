@@ -1,8 +1,5 @@
-/**
- * A new session for the one browser that stays signed in while its account is signed out.
- *
- * oidc-provider does not document that `Session.get` reads its cookie with the same options that set the cookie. A test pins that.
- */
+// A new session for the one browser that stays signed in while its account is signed out. A test pins what oidc-provider does not document:
+// `Session.get` reads its cookie with the options that set it.
 import type { Context } from 'koa'
 import type { Provider, Session } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
@@ -23,7 +20,6 @@ interface Parts {
   log: Log
 }
 
-/** Looks for the live session of this account in a browser. */
 export function createLiveSession({ provider, sessions, cutoffs, clock, log }: Parts) {
   return async (browser: Browser, accountId: string) => {
     // Reads the cut-offs before the session. So an end in between also ends the new session.

@@ -11,11 +11,9 @@ export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>
 /** The pushed request outlives the check only if the process dies. */
 const QUESTION_SECONDS = 60
 
-/**
- * Whether the provider would take a captured request today. The provider does not check again what it resumes, although its clients or
- * configuration may have changed. So this sends the request once more, without cookies: only a request that passes all checks begins an
- * interaction. Throws if the provider cannot answer.
- */
+// Whether the provider would take a captured request today. It does not check again what it resumes, and its clients may have changed. So
+// this sends the request once more, without cookies. Only a request that passes all checks begins an interaction. It throws if the provider
+// cannot answer.
 export function createRequestCheck(provider: () => Provider) {
   async function startsInteraction(ctx: Context, query: URLSearchParams): Promise<boolean> {
     const path = provider().pathFor('authorization', { mountPath: '' })
@@ -52,7 +50,6 @@ export function createRequestCheck(provider: () => Provider) {
     }
   }
 
-  /** @param ctx - the current request. */
   return async (ctx: Context, captured: CapturedRequest, client: Client): Promise<boolean> => {
     const { params, parJti, trusted } = captured
     const mustPush = client.requirePushedAuthorizationRequests === true

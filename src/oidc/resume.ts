@@ -1,34 +1,39 @@
 /**
- * Finishes an authorization request from an e-mailed link, inside the provider's own pipeline and in one response. This works from any
- * browser and long after the interaction expired, because the whole request was captured.
+ * Finishes a captured authorization request inside the provider's own pipeline, in one response: from any browser, and long after the
+ * interaction expired.
+ *
+ * oidc-provider does not document three things used here; a contract test pins them:
+ * - the constructor of `provider.Interaction`;
+ * - that the resume cookie holds the uid of the interaction;
+ * - the route names `resume` and `device_resume`.
  */
-import type { Context, Next } from 'koa'
-import type { Session } from 'oidc-provider'
+import { randomBytes } from 'node:crypto'
+import type { Context, Middleware, Next } from 'koa'
+import type { Interaction, Provider, Session } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { appendParameters } from '../contract/requests.ts'
 import { loginSecond } from '../store/cutoffs.ts'
 import type { CapturedRequest, LoginResult } from '../store/logins.ts'
 import type { RequestParameters } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
+import type { OpenLogin } from './open-login.ts'
 import { outcomeOf } from './provider-answers.ts'
-import {
-  HANDOVER_SECONDS,
-  dropCookie,
-  injectCookie,
-  reenter,
-  resumeRequest,
-  type ReenterParts,
-} from './reenter.ts'
+
+/** Long enough, because the one request that makes the record also uses it. */
+const HANDOVER_SECONDS = 60
 
 /** A login that only the link proves, dated when the request with the link arrived. */
-export type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
+type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
-type ResumeParts = ReenterParts & { clock: Clock }
+interface ResumeParts {
+  provider(): Provider
+  openLogin: Pick<OpenLogin, 'forget'>
+  clock: Clock
+}
 
 export function createResume(parts: ResumeParts) {
   const { provider } = parts
   return {
-    /** The account that is signed in to this browser. `undefined`: no account is signed in. */
     signedInAccount: async (ctx: Context) => (await provider().Session.get(ctx)).accountId,
 
     /** Ends a live session of another account, so that nothing of it reaches the new session. */
@@ -40,17 +45,13 @@ export function createResume(parts: ResumeParts) {
     },
 
     /**
-     * Signs the account in and finishes the captured request: 302 to the client, or the next page that it needs. The session says that this
-     * browser has shown only the link. If the account has signed in here again since then, that newer login is used. `false`: the login was
-     * ended, the browser is not signed in, and the caller answers.
+     * Signs the account in and finishes the request: 302 to the client, or the next page that it needs. If the account has signed in here
+     * again since then, that newer login is used. `false`: the login was ended, the browser is not signed in, and the caller answers.
      */
     finishByEmail: (ctx: Context, next: Next, captured: CapturedRequest, login: EmailLogin) =>
       finish(parts, ctx, next, captured, login),
 
-    /**
-     * The same in the window that logged in. A link in another browser may have finished this request before. It may also have used up a
-     * pushed request, which is good for one answer.
-     */
+    /** The same in the window that logged in. A link in another browser may have used up a pushed request, which is good for one answer. */
     finishInWindow: (ctx: Context, next: Next, captured: CapturedRequest) =>
       withoutPushed(parts, captured, (request) => finish(parts, ctx, next, request)),
 
@@ -61,13 +62,9 @@ export function createResume(parts: ResumeParts) {
       ),
 
     /** Shows the login page again, also if an account is signed in. The new login leads on to the client. */
-    askAgain: (ctx: Context, next: Next, captured: CapturedRequest) =>
-      askAgain(parts, ctx, next, captured),
+    askAgain: askAgain.bind(undefined, parts),
 
-    /**
-     * Signs the account in by its e-mail alone, then sends the request parameters through the authorization endpoint with all its checks.
-     * Parameters that were not captured, such as PKCE, are never assumed.
-     */
+    /** Signs in, and sends the parameters through the authorization endpoint. What was not captured, such as PKCE, is never assumed. */
     async authorizeByEmail(
       ctx: Context,
       next: Next,
@@ -86,12 +83,12 @@ export function createResume(parts: ResumeParts) {
   }
 }
 
-async function findPushed({ provider }: ReenterParts, parJti: string | undefined) {
+async function findPushed({ provider }: ResumeParts, parJti: string | undefined) {
   return parJti === undefined ? undefined : provider().PushedAuthorizationRequest.find(parJti)
 }
 
 async function withoutPushed<T>(
-  parts: ReenterParts,
+  parts: ResumeParts,
   { parJti, ...request }: CapturedRequest,
   goOn: (request: CapturedRequest) => Promise<T>,
 ): Promise<T> {
@@ -103,7 +100,7 @@ async function withoutPushed<T>(
 }
 
 async function askAgain(
-  parts: ReenterParts,
+  parts: ResumeParts,
   ctx: Context,
   next: Next,
   // Consent and `login_hint` belong to the previous account, so both are dropped.
@@ -133,7 +130,7 @@ async function finish(
   const login = byEmail ? { ...byEmail, ...defined({ remember }) } : captured.login
   const newer = newerLogin(await provider().Session.get(ctx), login)
   const { ts: checkedAt } = newer ?? captured.login
-  // The provider counts max_age from now. If the password check is older, the provider gets no result, and shows the login page again.
+  // The provider counts max_age from now. If the password check is older, it gets no result, and shows the login page again.
   const { max_age: maxAge } = captured.params
   const isTooOld = maxAge !== undefined && loginSecond(clock.now()) - checkedAt > Number(maxAge)
   // The last submission counts only if it is of this account.
@@ -148,4 +145,79 @@ function newerLogin(session: Session, than: LoginResult): LoginResult | undefine
   const { accountId, loginTs = 0, acr, amr, transient } = session
   if (accountId !== than.accountId || loginTs <= than.ts) return undefined
   return { accountId, ts: loginTs, ...defined({ acr, amr }), remember: transient !== true }
+}
+
+/** Sends a request through the provider again, as if the login page had answered with this result. */
+async function resumeRequest(
+  parts: ResumeParts,
+  ctx: Context,
+  next: Next,
+  request: Omit<CapturedRequest, 'login'> & { result?: object },
+) {
+  const { provider } = parts
+  const uid = randomBytes(32).toString('base64url')
+  const route = request.deviceCode === undefined ? 'resume' : 'device_resume'
+  const path = provider().pathFor(route, { uid, mountPath: '' })
+  const returnTo = new URL(provider().pathFor(route, { uid }), provider().issuer).href
+  const payload = { ...request, returnTo }
+  const interaction: Interaction = Reflect.construct(provider().Interaction, [uid, payload])
+  await interaction.save(HANDOVER_SECONDS)
+  injectCookie(ctx, provider().cookieName('resume'), uid)
+  await reenter(parts, ctx, next, path)
+}
+
+/** Answers this request as the provider answers a GET of that path. */
+async function reenter({ openLogin }: ResumeParts, ctx: Context, next: Next, path: string) {
+  const original: unknown = Reflect.get(ctx.req, 'originalUrl')
+  // Frameworks that strip a prefix from `url` keep it here, and the provider builds its addresses from it.
+  if (typeof original === 'string') {
+    const prefix = original.endsWith(ctx.url) ? original.slice(0, -ctx.url.length) : ''
+    Reflect.set(ctx.req, 'originalUrl', prefix + path)
+  }
+  ctx.url = path
+  ctx.method = 'GET'
+  await next()
+  const { failure, isGone } = outcomeOf(ctx.req)
+  if (failure) throw failure
+  if (!isGone) openLogin.forget(ctx)
+  if (ctx.status === 303) ctx.status = 302
+  // The address contains the link, so no referrer may name it. A page that posts a form to the client needs at least an origin.
+  ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')
+}
+
+/** Restores address, method and cookies of the request for the host. */
+export const restoreRequest: Middleware = async (ctx, next) => {
+  const { url, method } = ctx
+  const { cookie } = ctx.req.headers
+  const original: unknown = Reflect.get(ctx.req, 'originalUrl')
+  try {
+    await next()
+  } finally {
+    ctx.url = url
+    ctx.method = method
+    if (cookie === undefined) delete ctx.req.headers.cookie
+    else ctx.req.headers.cookie = cookie
+    if (original !== undefined) Reflect.set(ctx.req, 'originalUrl', original)
+  }
+}
+
+/** Adds a cookie to the request, signed as the provider expects. That saves a redirect to ourselves. */
+function injectCookie(ctx: Context, name: string, value: string): void {
+  const kept = withoutCookie(ctx.req.headers.cookie, name)
+  const pairs = [...kept, `${name}=${value}`]
+  // The types lack `keys`.
+  const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
+  if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
+  ctx.req.headers.cookie = pairs.join('; ')
+}
+
+function dropCookie(ctx: Context, name: string): void {
+  ctx.req.headers.cookie = withoutCookie(ctx.req.headers.cookie, name).join('; ')
+}
+
+function withoutCookie(header: string | undefined, name: string): string[] {
+  const pairs = (header ?? '').split(';').map((pair) => pair.trim())
+  return pairs.filter(
+    (pair) => pair !== '' && !pair.startsWith(`${name}=`) && !pair.startsWith(`${name}.sig=`),
+  )
 }

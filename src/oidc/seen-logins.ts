@@ -1,9 +1,10 @@
 /** What each request knows: the logins that its records come from, the cut-offs that each login has seen, and an outage of the store. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Context, Next } from 'koa'
+import type { Context, Middleware, Next } from 'koa'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
+import { isStoreUnavailable } from '../errors.ts'
 import {
   isEnded,
   loginSecond,
@@ -23,7 +24,7 @@ import {
   SEEN,
   withLogin,
 } from './account-records.ts'
-import type { Outage } from './provider-answers.ts'
+import { outcomeOf } from './provider-answers.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
@@ -47,7 +48,6 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   // Outside of requests nothing is remembered, and everything is read anew.
   const memory = () => request.getStore() ?? newMemory()
 
-  /** The account's cut-offs, as this request sees them. */
   function readCutoffs(accountId: string): Promise<SessionCutoffs | undefined> {
     const known = memory().cutoffs
     const reading = known.get(accountId) ?? cutoffs.read(accountId)
@@ -58,17 +58,32 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
   return {
     readCutoffs,
 
-    /** The outage of the store in this request. */
-    outage: () => memory().outage,
+    /** Does not wait for a store that has already failed in this request. */
+    failingFast: <T>(work: () => Promise<T>) => failingFast(memory(), work),
 
-    /** Whether the request came through our middleware. */
+    /** Middleware: if the store cannot be reached, answers in place of the provider, which would answer 500. */
+    answeringOutages:
+      (answer: (ctx: Context, error: unknown) => void): Middleware =>
+      async (ctx, next) => {
+        const { outage } = memory()
+        try {
+          await next()
+        } catch (error) {
+          if (!isStoreUnavailable(error)) throw error
+          outage.error = error
+          ctx.status = 500
+        }
+        const failure = outage.error ?? outcomeOf(ctx.req).failure
+        if (ctx.status === 500 && isStoreUnavailable(failure)) answer(ctx, failure)
+      },
+
     passedOurMiddleware: () => request.getStore() !== undefined,
 
     /** Our first middleware: each request of the provider has a memory of its own. */
     perRequest: (_ctx: Context, next: Next) =>
       request.run(newMemory(loginSecond(clock.now())), next),
 
-    /** Everything that `work` makes for the account comes from this login. */
+    /** All that `work` makes for the account comes from this login. */
     runAsLogin<T>(accountId: string, login: KnownLogin, work: () => Promise<T>) {
       const { outage } = memory()
       return request.run({ ...newMemory(undefined, [[accountId, login]]), outage }, work)
@@ -89,9 +104,8 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     withSeenCutoffs: withSeenCutoffs.bind(undefined, { clock, memory, readCutoffs }),
 
     /**
-     * Reads the cut-offs that a login has seen, before the login makes any record. All later cut-offs end the login. `digest` is of the
-     * password hash that the login was checked with. If the account still has that password, the login has seen all cut-offs. If it has
-     * another password, the login has seen no cut-off, and is ended. Without `digest`, the clock decides.
+     * Reads the cut-offs that a login has seen, before the login makes any record. Later ones end it. `digest` is of the hash that it was
+     * checked with. If the account still has that password, it has seen all cut-offs; otherwise none. Without `digest`, the clock decides.
      */
     async cutoffsSeenAtLogin(accountId: string, second: number, digest?: string) {
       const ends = await readCutoffs(accountId)
@@ -110,12 +124,23 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
 /** What one request knows. `arrivedAt`: in seconds; `undefined` outside our middleware. `logins`: the source of its records, by account. */
 const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
   arrivedAt,
-  outage: {} as Outage,
+  /** The first failure of the store. */
+  outage: {} as { error?: unknown },
   cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
   logins: new Map(logins),
 })
 
 type Memory = ReturnType<typeof newMemory>
+
+async function failingFast<T>({ outage }: Memory, work: () => Promise<T>): Promise<T> {
+  if (outage.error) throw outage.error
+  try {
+    return await work()
+  } catch (error) {
+    if (isStoreUnavailable(error)) outage.error = error
+    throw error
+  }
+}
 
 /** Adds a login to what the request knows. It keeps the lowest value of each cut-off. */
 function remember(

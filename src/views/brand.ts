@@ -68,7 +68,6 @@ function logoOf(logo: string, { origin }: URL): string {
   return url.href
 }
 
-/** The brand as templates use it. */
 export interface ShownBrand extends Omit<Brand, 'colour'> {
   /** The accent colour in mails. */
   accent?: string | undefined
@@ -76,7 +75,6 @@ export interface ShownBrand extends Omit<Brand, 'colour'> {
   mailLogo?: string | undefined
 }
 
-/** @param brand - a checked brand. */
 export function shownBrand({ logo, colour, ...brand }: Brand): ShownBrand {
   const url = logo === undefined ? undefined : new URL(logo)
   const isForMails = url && /\.(png|jpe?g|gif|webp)$/i.test(url.pathname)
@@ -88,10 +86,8 @@ export function shownBrand({ logo, colour, ...brand }: Brand): ShownBrand {
   }
 }
 
-/**
- * The colours of one scheme, as `#rrggbb`. `accent` is for buttons and links, `strong` for the same under the pointer. `on` is for the text
- * on both, and `soft` for a background that stands out a little.
- */
+// `accent` is for buttons and links, and `strong` for the same under the pointer. `on` is for the text on both, and `soft` for a background
+// that stands out a little.
 type Accent = Record<'accent' | 'strong' | 'on' | 'soft', string>
 
 type Scheme = (typeof SCHEMES)['light' | 'dark']
@@ -107,7 +103,7 @@ const READABLE = 4.5
 /** How much darker or lighter a button is under the pointer. */
 const HOVER = 0.15
 
-/** The brand's colour. It is made darker on light, and lighter on dark, until every text is readable. */
+/** Makes the colour darker on light, and lighter on dark, until every text is readable. */
 export function accentOf(colour: string, { card, page, on, towards, tint }: Scheme): Accent {
   const isReadable = ({ accent, strong, soft }: Accent) =>
     [card, page, soft, on].every((other) => contrast(accent, other) >= READABLE) &&
@@ -147,7 +143,7 @@ function rgbOf(colour: string): number[] {
   return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16))
 }
 
-/** Mixes two colours: `part` of the first, from 0 to 1, and the rest of the second. */
+/** `part` of the first, from 0 to 1, and the rest of the second. */
 function mixed(one: string, other: string, part: number): string {
   const others = rgbOf(other)
   const rgb = rgbOf(one).map((value, at) => value * part + (others[at] ?? 0) * (1 - part))

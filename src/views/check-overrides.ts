@@ -1,6 +1,9 @@
-/** Looks for mistakes in the files of a host. */
 import type { Log } from '../contract/index.ts'
-import { placeholdersOf, type LocaleWords } from './locales.ts'
+import { placeholdersOf, type Catalog, type LocaleWords } from './locales.ts'
+import { renderMail, SAMPLE_MAILS } from './mails.ts'
+import { samplePages } from './page-locals.ts'
+import { renderPage, type PageFrame } from './pages.ts'
+import { failureOf, type Templates } from './templates.ts'
 import type { ViewFiles } from './view-files.ts'
 
 interface Overrides {
@@ -33,7 +36,6 @@ export function findProblems({ files, locales, defaultLocale, reference }: Overr
   return [...inFiles, ...inLocales]
 }
 
-/** Logs probable mistakes. */
 export function warnOfOddities(overrides: Overrides, log: Log): void {
   const { files, used, locales, defaultLocale, reference } = overrides
   const unused = [...files.hosts.keys()].filter(
@@ -83,4 +85,27 @@ function isSaidIn(locale: string, key: string): boolean {
 function literalKeys(name: string, text: string): string[] {
   if (!name.endsWith('.pug')) return []
   return [...text.matchAll(/\bt\(\s*(['"`])([\w.-]+)\1/g)].map(([, , key = '']) => key)
+}
+
+/** Renders every page and mail once, so that mistakes are found at the start. `templates` are strict. */
+export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame): string[] {
+  const problems = new Set<string>()
+
+  function attempt(name: string, work: () => unknown) {
+    try {
+      work()
+    } catch (error) {
+      const { where, message } = failureOf(error)
+      problems.add(`${where ?? name}: ${message}`)
+    }
+  }
+
+  for (const { name, locals } of samplePages) {
+    const render = () => renderPage(templates, catalog, frame, name, locals, 'en', 'form')
+    attempt(`pages/${name}`, render)
+  }
+  for (const [name, locals] of SAMPLE_MAILS) {
+    attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals, frame.brand))
+  }
+  return [...problems]
 }

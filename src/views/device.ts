@@ -34,10 +34,8 @@ const SYSTEMS: readonly (readonly [readonly string[], RegExp])[] = [
   [['Android'], /^(?:Linux; )?Android \d/],
 ]
 
-/**
- * Browser and system of a user agent, in our own words, because no sent text is shown. `undefined` unless it is exactly that of a known
- * browser. If it fits two systems, both are named. Versions are left out, because browsers do not send the true one.
- */
+// In our own words, because no sent text is shown. `undefined` unless it is exactly that of a known browser. If it fits two systems, both
+// are named. Versions are left out, because browsers do not send the true one.
 export function deviceOf(userAgent: string) {
   const [, system = '', rest = ''] = /^Mozilla\/5\.0 \(([^()]{1,120})\) (.+)$/.exec(userAgent) ?? []
   const browser = BROWSERS.find(([, says]) => new RegExp(`^${says}$`).test(rest))

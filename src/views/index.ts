@@ -1,18 +1,14 @@
-/**
- * Renders pages and mails from `views/*.pug`, with the words of `views/locales/*.json` and what a host puts in their place. This folder
- * never knows a request, a record or an account: it gets values, and returns text.
- */
+/** Renders pages and mails. This folder never knows a request, a record or an account: it gets values, and returns text. */
 import type { Log } from '../contract/index.ts'
 import { must } from '../errors.ts'
 import { logJsonLines } from '../log.ts'
 import { accentCss, shownBrand, type Brand } from './brand.ts'
-import { findProblems, warnOfOddities } from './check-overrides.ts'
+import { findProblems, tryAll, warnOfOddities } from './check-overrides.ts'
 import { chooseLocale, type Languages } from './languages.ts'
 import { canonicalLocale, createCatalog, readLocales } from './locales.ts'
-import { renderMail, type MailLocals, type MailName } from './mails.ts'
-import type { PageLocals, PageName } from './page-locals.ts'
-import { asksForMail, assetOf, frameOf, renderPage, statusOf } from './pages.ts'
-import { PAGE_NAMES, SAMPLE_MAILS, tryAll } from './samples.ts'
+import { renderMail, SAMPLE_MAILS, type MailLocals, type MailName } from './mails.ts'
+import { PAGE_NAMES, type PageLocals, type PageName } from './page-locals.ts'
+import { assetOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { missingFrom, readViewFiles } from './view-files.ts'
 
@@ -35,16 +31,15 @@ interface ViewsOptions {
 
 const REFERENCE_LOCALE = 'en'
 
-/** The start checks that these files exist, because they are compiled only with the first page or mail. */
+/** The start checks that they exist, because they are compiled only with the first page or mail. */
 const OUR_TEMPLATES = [
   ...PAGE_NAMES.map((name) => `pages/${name}.pug`),
   ...SAMPLE_MAILS.flatMap(([name]) => [`mails/${name}.pug`, `mails/${name}.txt`]),
 ]
 
 /**
- * Pages and mails from `views/`, with the words of `views/locales/*.json`. It reads all files at once; a request reads no file.
+ * Reads all files at once, from `views/` and from a host in their place. A request reads no file.
  *
- * @param oauthPath - where the forms, the style sheet and the script are; may be empty.
  * @throws TypeError that names the option that is not acceptable, with all mistakes in the host's files.
  */
 export function createViews(oauthPath: string, options: ViewsOptions = {}) {
@@ -60,8 +55,7 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   must(reference, `locales/${REFERENCE_LOCALE}.json is missing`)
   const wanted = locales.get(canonicalLocale(defaultLocale) ?? '')
   const byDefault = wanted ?? reference
-  const { used } = templates
-  const overrides = { files, used, locales, reference, defaultLocale: byDefault }
+  const overrides = { files, used: templates.used, locales, reference, defaultLocale: byDefault }
   problems.push(...findProblems(overrides))
   const shown = shownBrand(brand)
   const theme = files.hosts.get('theme.css')?.text
@@ -73,7 +67,14 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
     // Our icon has our accent colour.
     favicon: assetOf(shown.accent ? icon.replaceAll('#1d4fb4', shown.accent) : icon),
   }
-  const frame = frameOf(oauthPath, assets, shown, captcha)
+  const frame = {
+    brand: shown,
+    captcha,
+    oauthPath,
+    stylesheet: `${oauthPath}/account-flows.css?v=${assets.stylesheet.version}`,
+    script: `${oauthPath}/account-flows.js?v=${assets.script.version}`,
+    favicon: `${oauthPath}/account-flows.svg?v=${assets.favicon.version}`,
+  }
   const fallback = createCatalog(byDefault, [reference])
   if (files.hasHostsTemplates && problems.length === 0)
     problems.push(...tryAll(templates.strict, fallback, frame))
@@ -91,22 +92,15 @@ export function createViews(oauthPath: string, options: ViewsOptions = {}) {
   return {
     /** The languages with words (BCP 47, canonical). */
     locales: spoken,
-    /** The locale of `locales` that suits the reader best. */
     localeFor,
     ...assets,
 
-    /** Renders a page in the language that suits the reader best. */
-    page<N extends PageName>(
+    page: <N extends PageName>(
       name: N,
       locals: PageLocals[N],
       languages: Languages = {},
       formId?: string,
-    ) {
-      const catalog = catalogFor(languages)
-      const html = renderPage(templates, catalog, frame, name, locals, languages.asked, formId)
-      const hasCaptcha = captcha !== undefined && asksForMail(name, locals)
-      return { html, status: statusOf(locals), lang: catalog.lang, hasCaptcha }
-    },
+    ) => renderPage(templates, catalogFor(languages), frame, name, locals, languages.asked, formId),
 
     mail: (name: MailName, locals: MailLocals, languages: Languages = {}) =>
       renderMail(templates, catalogFor(languages), name, locals, shown),

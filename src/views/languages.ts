@@ -11,10 +11,7 @@ export interface Languages {
   accepted?: string | undefined
 }
 
-/**
- * The locale for the first wanted language that has texts, also those of another country (`de` for `de-AT`, `pt-BR` for `pt`). Otherwise
- * the fallback.
- */
+/** The locale for the first wanted language that has texts, also those of another country (`de` for `de-AT`, `pt-BR` for `pt`). */
 export function chooseLocale(
   locales: readonly string[],
   { asked = '', user = '', accepted = '' }: Languages,

@@ -3,7 +3,6 @@ import { basename } from 'node:path'
 import { isJsonObject, jsonOf } from '../errors.ts'
 import type { ViewFile, ViewFiles } from './view-files.ts'
 
-/** The words of one locale. */
 export interface LocaleWords {
   /** BCP 47, in its canonical form. */
   locale: string
@@ -16,7 +15,6 @@ export interface LocaleWords {
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
-/** @param problems - gets the mistakes in the host's files. */
 export function readLocales(files: ViewFiles, problems: string[]): Map<string, LocaleWords> {
   const locales = new Map<string, LocaleWords>()
   for (const layer of ['own', 'hosts'] as const) {

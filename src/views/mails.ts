@@ -1,9 +1,9 @@
 /** From what a mail says to its subject, its text and its HTML. */
-import { MAIL_KINDS, type MailTemplate } from '../contract/mail-kinds.ts'
+import { MAIL_KINDS, mailKinds, type MailKind, type MailTemplate } from '../contract/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { deviceText } from './device.ts'
 import { fill, type Catalog, type Values } from './locales.ts'
-import type { SignedOutApps } from './page-locals.ts'
+import { SAMPLE_APPS, SAMPLE_CODE, type SignedOutApps } from './page-locals.ts'
 import type { Templates } from './templates.ts'
 import { appsText, factsOf, lifetimeText, nameText, timeText, unlinkable } from './wording.ts'
 
@@ -70,20 +70,18 @@ function addressOf(supportUrl: string): string {
   return protocol === 'mailto:' ? pathname : supportUrl
 }
 
-/** What a template can use besides the words of the catalog. */
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const { t, lang } = catalog
-  const { username, link, notMe = '', lifetimeMs, apps } = locals
-  const { isByAdmin = false, isByHost = false } = locals
+  const { username, link, notMe = '', lifetimeMs, apps, isByAdmin, isByHost } = locals
   const isNotice = NOTICES.has(name)
-  const word = (key: string, values: Values) => t(`mail.${name}.${key}`, values)
+  const word = (key: string, values?: Values) => t(`mail.${name}.${key}`, values)
   const user = nameText(catalog, username, unlinkable)
   const client = nameText(catalog, locals.clientName ?? '', unlinkable)
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const host = isByHost ? '_host' : ''
   const form = isByAdmin ? '_admin' : host || (client && '_client')
   return {
-    title: word('subject', {}),
+    title: word('subject'),
     preheader: word('preheader', { lifetime }),
     greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
     lead: word(`lead${form}`, { client }),
@@ -94,15 +92,14 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
     ...codeTexts(catalog, locals),
-    not_you: isNotice ? word(`not_you${host}`, {}) : '',
+    not_you: isNotice ? word(`not_you${host}`) : '',
     not_me: notMe,
-    not_me_why: notMe && word('not_me', {}),
+    not_me_why: notMe && word('not_me'),
     ...appsText(catalog, apps, unlinkable),
     ...(isNotice && !apps && { notNotified: t('apps.unknown') }),
   }
 }
 
-/** The code, and whose login it is for. */
 function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals) {
   const facts = login ? factsOf(catalog, { username, clientName, at: login.at }, unlinkable) : []
   return {
@@ -150,4 +147,27 @@ function wrappedLine(line: string): string {
 
 function columnsOf(text: string): number {
   return Array.from(text.replace(WIDE, '  ')).length
+}
+
+const little = { username: '', link: 'https://id.example/', at: new Date(0) }
+const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+const much = { ...little, username: 'ann', clientName: 'The App', apps: SAMPLE_APPS, userAgent }
+
+/** Each mail, with little and with much to say. */
+export const SAMPLE_MAILS: [MailName, MailLocals][] = [
+  ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
+  ['test', little],
+]
+
+function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
+  const wanted = [little, much, { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }]
+  return wanted.map((locals): [MailName, MailLocals] => [
+    template,
+    {
+      ...locals,
+      notMe: 'https://id.example/not-me',
+      ...(link && { lifetimeMs: 3_600_000 }),
+      ...(locals === much && link?.isSigned && { login: SAMPLE_CODE }),
+    },
+  ])
 }

@@ -1,3 +1,4 @@
+/** The table of pages: what each page gets in each mode, its status, its icon and its samples. */
 import type { LinkReason, VerificationLink, VerificationReason } from '../contract/requests.ts'
 import type {
   RequestParameters,
@@ -11,9 +12,7 @@ export interface ShownClient {
   clientName: string
   /** An image that the client registered, if it is on our own origin. */
   logo?: string | undefined
-  /**
-   * Where a login to it starts again. The page leaves it out unless it is http, https, or a private-use scheme such as `com.example.app:`.
-   */
+  /** Where a login to it starts again. Pages show only http, https, and private-use schemes such as `com.example.app:`. */
   href?: string | undefined
 }
 
@@ -23,19 +22,15 @@ export type ShownApps = { names: string[]; more: number }
 /** The apps that the user was signed in to. Those in `notified` are notified, and sign the user out. The others are not. */
 export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 
-/**
- * Why a login still waits. `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits were typed. `too_many`:
- * no code is compared for `waitMs` milliseconds.
- */
+/** `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits. `too_many`: no code counts for `waitMs`. */
 export type CodeFault =
   { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
 
-/** A page whose forms carry the request on. */
+/** Its forms carry the request on. */
 interface Carries {
   parameters: RequestParameters
 }
 
-/** The user asked for a mail. */
 export interface Sent {
   mode: 'sent'
   /** What the user typed. The page does not show it. */
@@ -52,7 +47,7 @@ export type ResetFormMode = 'form' | PasswordRefusal
 
 export interface ResetFaults {
   /** What else is wrong: passwords that differ can also be too short or too long. */
-  also?: Exclude<ResetFormMode, 'form'> | undefined
+  also?: PasswordRefusal | undefined
   /** By how many characters the password is too long. */
   excess?: number | undefined
   /** The words of the host's own check. */
@@ -152,3 +147,127 @@ export type PageLocals = {
 }
 
 export type PageName = keyof PageLocals
+
+type Mode = PageLocals[PageName]['mode']
+
+/** Modes with the status 400, besides the refusals of a password. */
+export const REFUSING: readonly Mode[] = ['invalid', 'expired', 'ended']
+
+/** The icon of a page, by its reason, or else by its mode. */
+export const ICONS: readonly (readonly [icon: string, of: readonly (Mode | LinkReason)[]])[] = [
+  ['mail', ['sent', 'confirm', 'elsewhere', 'superseded']],
+  ['good', ['done', 'stopped', 'secured', 'unverified', 'signed_out', 'verified', 'signed_in']],
+  ['late', ['later', 'ended', 'expired']],
+  ['who', ['other_account']],
+]
+
+const HOUR_MS = 3_600_000
+export const SAMPLE_CODE = { code: '042917', at: new Date(0) }
+export const SAMPLE_APPS = {
+  notified: { names: ['Shop'], more: 0 },
+  notNotified: { names: ['Mail', 'Wiki'], more: 3 },
+}
+
+type PageSamples = { [N in PageName]: Record<PageLocals[N]['mode'], PageLocals[N][]> }
+
+const parameters = {
+  clientId: 'app',
+  redirectUri: 'https://app.example/cb',
+  scope: 'openid',
+  state: '',
+}
+const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
+const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
+const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
+const CAUSE_OF_REASON: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
+const link = { token: 'token', parameters, authorizeSig: 'signature' }
+const waiting = 'login'
+const limits = { token: 'token', minLength: 8, maxLength: 64 }
+
+/** Two samples: with little and with much to say. */
+const both = <const Little extends object, const Much extends object>(
+  little: Little,
+  much: Much,
+): (Little | (Little & Much))[] => [little, { ...little, ...much }]
+
+const resetForm = (mode: Exclude<ResetFormMode, 'password_mismatch'>) =>
+  both({ ...limits, mode }, { client, excess: 3, hostReason: { en: 'No names of pets.' } })
+
+const PASSWORD_PAGES: PageSamples['reset-password'] = {
+  form: resetForm('form'),
+  password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
+  password_too_short: resetForm('password_too_short'),
+  password_too_long: resetForm('password_too_long'),
+  password_invalid: resetForm('password_invalid'),
+  password_common: resetForm('password_common'),
+  password_personal: resetForm('password_personal'),
+  password_current: resetForm('password_current'),
+  password_host: resetForm('password_host'),
+  invalid: CAUSE_OF_REASON.flatMap((reason) =>
+    both({ mode: 'invalid', reason, parameters: {} }, { parameters, client, renew: 'token' }),
+  ),
+  done: both({ mode: 'done' }, { client, apps: SAMPLE_APPS }),
+}
+
+const blocked: Blocked = { mode: 'blocked', username: 'ann', lifetimeMs: HOUR_MS, parameters: {} }
+const waits = { sentTo: 'ann@example.com', parameters, client, waiting, waitMs: 30_000 }
+const blockedBy = (fault?: CodeFault) => ({ ...blocked, ...waits, fault })
+const FAULTS: (CodeFault | undefined)[] = [
+  undefined,
+  { reason: 'not_yet' },
+  { reason: 'unread' },
+  { reason: 'wrong' },
+  { reason: 'too_many', waitMs: HOUR_MS },
+]
+
+/** Each page in each mode, with little and with much to say. */
+export const SAMPLE_PAGES: PageSamples = {
+  'forgot-password': {
+    form: both({ mode: 'form', parameters: {} }, { parameters, client }),
+    invalid: both({ mode: 'invalid', parameters: {} }, { parameters, client }),
+    sent: both({ mode: 'sent', parameters: {} }, { parameters, ...sent }),
+  },
+  'reset-password': PASSWORD_PAGES,
+  'accept-invitation': { ...PASSWORD_PAGES, sent: both({ mode: 'sent' }, { client }) },
+  'verify-email': {
+    blocked: [blocked, ...FAULTS.map(blockedBy)],
+    expired: VERIFICATION_REASONS.flatMap((reason) =>
+      both({ mode: 'expired', reason, parameters: {} }, { parameters, client, renew: link }),
+    ),
+    sent: both({ mode: 'sent' }, { waiting, ...sent }),
+    invalid: both({ mode: 'invalid', parameters: {} }, { parameters, client, waiting }),
+    verified: both({ mode: 'verified' }, { client }),
+    confirm: both({ mode: 'confirm', link }, { client }),
+    elsewhere: [
+      ...both({ mode: 'elsewhere', username: 'ann' }, { client, ...SAMPLE_CODE }),
+      { mode: 'elsewhere', username: 'ann', ...SAMPLE_CODE, waitMs: HOUR_MS },
+    ],
+    other_account: both({ mode: 'other_account' }, { client }),
+    signed_in: both({ mode: 'signed_in' }, { client }),
+    ended: both({ mode: 'ended' }, { client }),
+  },
+  'not-me': {
+    confirm: both({ mode: 'confirm', token: 'token' }, { isNotYet: true }),
+    stopped: [{ mode: 'stopped' }],
+    secured: both({ mode: 'secured' }, { parameters: {} }),
+    later: both({ mode: 'later' }, { parameters: {} }),
+    unverified: [{ mode: 'unverified' }],
+    signed_out: [{ mode: 'signed_out' }],
+    done: both({ mode: 'done' }, { parameters: {} }),
+    invalid: [{ mode: 'invalid', reason: 'unknown' }],
+  },
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- made of the table that the type is made of
+  error: Object.fromEntries(
+    Object.keys(ERROR_STATUS).map((mode) => [mode, [{ mode }]]),
+  ) as PageSamples['error'],
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
+export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
+
+export const samplePages: { name: PageName; locals: PageLocals[PageName] }[] = PAGE_NAMES.flatMap(
+  (name) =>
+    Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])
+      .flat()
+      .map((locals) => ({ name, locals })),
+)

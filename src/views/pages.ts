@@ -6,7 +6,7 @@ import { maskedAddress } from '../settings/addresses.ts'
 import type { ShownBrand } from './brand.ts'
 import { wordsIn } from './languages.ts'
 import type { Catalog, Values } from './locales.ts'
-import { ERROR_STATUS, type PageLocals, type PageName } from './page-locals.ts'
+import { ERROR_STATUS, ICONS, REFUSING, type PageLocals, type PageName } from './page-locals.ts'
 import type { Templates } from './templates.ts'
 import {
   amountText,
@@ -28,6 +28,16 @@ type All = PageLocals[PageName]
 /** The locals of any page, each `undefined` where the page has none. */
 type AnyLocals = Pick<All, 'mode'> & { [K in Keys<All>]?: Value<All, K> | undefined }
 
+/** What all pages have in common. The last three are addresses. */
+export interface PageFrame {
+  brand: ShownBrand
+  captcha: string | undefined
+  oauthPath: string
+  stylesheet: string
+  script: string
+  favicon: string
+}
+
 export function renderPage<N extends PageName>(
   { render }: Templates,
   catalog: Catalog,
@@ -36,16 +46,17 @@ export function renderPage<N extends PageName>(
   locals: PageLocals[N],
   uiLocales?: string,
   formId?: string,
-): string {
+) {
   const { t, has, lang, dir } = catalog
   const given: AnyLocals = locals
   const { mode, parameters, username, lifetimeMs, waitMs, typed, sentTo, client } = given
+  const hasCaptcha = frame.captcha !== undefined && asksForMail(name, given)
   const limits = limitsText(given, catalog)
   // A refusal that is not about a field.
   const refusal = given.isNotYet ? t(`${name}.${mode}.refusal`) : undefined
   const faults = faultsOf(name, given, catalog, limits)
   const address = maskedAddress(sentTo)
-  return render(`pages/${name}`, {
+  const html = render(`pages/${name}`, {
     ...locals,
     uiLocales,
     formId,
@@ -54,7 +65,7 @@ export function renderPage<N extends PageName>(
     lang,
     dir,
     ...frame,
-    captcha: asksForMail(name, given) ? frame.captcha : undefined,
+    captcha: hasCaptcha ? frame.captcha : undefined,
     initialOf,
     page: name,
     title: t(titlesOf(name, given).find(has) ?? `${name}.title`),
@@ -74,21 +85,21 @@ export function renderPage<N extends PageName>(
     icon: stateIcon(name, given),
     mailbox: mailboxOf(typed ?? sentTo),
   })
+  return { html, status: statusOf(given), lang, hasCaptcha }
 }
 
 /** The status of a page: 400 if the page refuses something. */
-export function statusOf({ link, fault, isNotYet, mode }: AnyLocals): number {
+function statusOf({ link, fault, isNotYet, mode }: AnyLocals): number {
   // With 403, no browser keeps the page of a link that it fetched ahead.
   if (link) return 403
   if (isNotYet || (fault && fault.reason !== 'not_yet')) return 400
   const ofErrors: Record<string, number> = ERROR_STATUS
-  return ofErrors[mode] ?? (REFUSING.test(mode) ? 400 : 200)
+  const isRefusal = REFUSING.includes(mode) || mode.startsWith('password_')
+  return ofErrors[mode] ?? (isRefusal ? 400 : 200)
 }
 
-const REFUSING = /^(invalid|expired|ended|password_.*)$/
-
 /** Whether the page has a form with a name that gets a link. Only these forms have a captcha, not the one click that replaces a link. */
-export function asksForMail(name: PageName, { mode, sentTo, renew }: AnyLocals): boolean {
+function asksForMail(name: PageName, { mode, sentTo, renew }: AnyLocals): boolean {
   if (name === 'forgot-password') return mode !== 'sent'
   if (name !== 'verify-email') return false
   if (mode === 'blocked') return maskedAddress(sentTo) !== undefined
@@ -105,18 +116,10 @@ function titlesOf(name: PageName, { mode, reason, code }: AnyLocals): string[] {
 /** The icon of the page. `undefined`: the page has a form to fill in. */
 function stateIcon(name: PageName, { mode, reason }: AnyLocals): string | undefined {
   if (name === 'verify-email' && reason === 'used') return 'good'
-  const [icon] = ICONS.find(([, all]) => all.test(reason ?? mode)) ?? []
+  const [icon] = ICONS.find(([, all]) => all.includes(reason ?? mode)) ?? []
   return icon ?? (reason !== undefined || name === 'error' ? 'bad' : undefined)
 }
 
-const ICONS: readonly (readonly [icon: string, of: RegExp])[] = [
-  ['mail', /^(sent|confirm|elsewhere|superseded)$/],
-  ['good', /^(done|stopped|secured|unverified|signed_out|verified|signed_in)$/],
-  ['late', /^(later|ended|expired)$/],
-  ['who', /^other_account$/],
-]
-
-/** What is wrong with each form field. */
 function faultsOf(
   name: PageName,
   { mode, fault, also, excess = 0, hostReason }: AnyLocals,
@@ -143,7 +146,6 @@ function faultsOf(
   )
 }
 
-/** The limits of a password, as numbers and with the word for characters. */
 function limitsText({ minLength: min, maxLength: max }: AnyLocals, catalog: Catalog) {
   if (min === undefined || max === undefined) return undefined
   return {
@@ -160,7 +162,7 @@ function charactersText(count: number, { t, has, lang }: Catalog): string {
   return t(has(key) ? key : 'characters.other', { count: numberText(count, lang) })
 }
 
-/** A time that is counted down, rounded up. The script of the pages words it in the same way. */
+/** Counted down, and rounded up. The script of the pages words it in the same way. */
 function waitOf(ms: number, lang: string) {
   const seconds = Math.ceil(ms / 1000)
   const time =
@@ -175,25 +177,6 @@ export type Asset = ReturnType<typeof assetOf>
 /** A file that our pages load. Browsers keep each version for ever, so the version follows from the text. */
 export function assetOf(text: string) {
   return { text, version: createHash('sha256').update(text).digest('base64url').slice(0, 12) }
-}
-
-export type PageFrame = ReturnType<typeof frameOf>
-
-/** What all pages have in common: the brand, the captcha, and the addresses of their files. */
-export function frameOf(
-  oauthPath: string,
-  { stylesheet, script, favicon }: Record<'stylesheet' | 'script' | 'favicon', Asset>,
-  brand: ShownBrand,
-  captcha: string | undefined,
-) {
-  return {
-    brand,
-    captcha,
-    oauthPath,
-    stylesheet: `${oauthPath}/account-flows.css?v=${stylesheet.version}`,
-    script: `${oauthPath}/account-flows.js?v=${script.version}`,
-    favicon: `${oauthPath}/account-flows.svg?v=${favicon.version}`,
-  }
 }
 
 /** Where users read the mail of these domains. */

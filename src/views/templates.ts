@@ -27,7 +27,6 @@ function renderOwn({ own }: ViewFiles, name: string, locals: object): string {
 /** If a host has templates, it compiles all templates at once, and their mistakes become `problems`. */
 export function createTemplates(files: ViewFiles, log: Log, problems: string[]) {
   const hosts = new Map<string, Compiled>()
-  /** Names of the files that pages and mails consist of. */
   const used = new Set<string>()
 
   function compileHosts() {

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join, posix, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** A file of a views directory, read once. */
 export interface ViewFile {
   /** Below the directory, such as `pages/error.pug`. */
   name: string
@@ -10,7 +9,6 @@ export interface ViewFile {
   isHosts: boolean
 }
 
-/** Our files, and those of a host that replace them. No other file can be named. */
 export type ViewFiles = ReturnType<typeof readViewFiles>
 
 const FOLDERS = new Set(['pages', 'mails', 'locales'])

@@ -17,19 +17,16 @@ export function waitText(ms: number, lang: string): string {
   const minutes = Math.ceil(ms / 60_000)
   if (minutes <= 90) return amountText(minutes, 'minute', lang)
   const hours = Math.ceil(minutes / 60)
-  return hours <= 48
-    ? amountText(hours, 'hour', lang)
-    : amountText(Math.ceil(hours / 24), 'day', lang)
+  if (hours <= 48) return amountText(hours, 'hour', lang)
+  return amountText(Math.ceil(hours / 24), 'day', lang)
 }
 
-/** In the digits of the language. */
 export const numberText = (value: number, lang: string) => numbers(lang).format(value)
 
 const numbers = madeOnce((lang) => new Intl.NumberFormat(lang))
 
 type Unit = 'second' | 'minute' | 'hour' | 'day'
 
-/** Such as `2 hours`. */
 export const amountText = (amount: number, unit: Unit, lang: string) =>
   amounts(`${lang} ${unit}`).format(amount)
 
@@ -54,7 +51,6 @@ const times = madeOnce(
     }),
 )
 
-/** Such as `macOS or iPadOS`. */
 export const eitherOf = (names: readonly string[], lang: string) => alternatives(lang).format(names)
 
 const alternatives = madeOnce((lang) => new Intl.ListFormat(lang, { type: 'disjunction' }))
@@ -80,7 +76,6 @@ export function shownClient(client: ShownClient | undefined): ShownClient | unde
   return { ...others, clientName: displayName(clientName), ...(isSafe && { href }) }
 }
 
-/** The first letter of a name, in place of a logo. */
 export function initialOf(name: string): string {
   const [first] = letters.segment(name)
   return first?.segment.toUpperCase() ?? ''
@@ -95,10 +90,8 @@ export function displayName(name: string): string {
   return shown.length > 64 ? `${shown.slice(0, 63).join('')}…` : shown.join('')
 }
 
-/**
- * Mail programs turn `evil.example` into a link. An invisible word joiner stops them, after each dot, each colon, and each character that
- * can replace these in an address.
- */
+// Mail programs turn `evil.example` into a link. An invisible word joiner stops them, after each dot, each colon, and each character that
+// can replace these in an address.
 export function unlinkable(name: string): string {
   return name
     .replace(/[:\uFE55\uFF1A]?[\\/\uFF0F\uFF3C]{2,}/g, ' ')
@@ -120,7 +113,6 @@ export function nameText({ dir }: Catalog, name: string, unlinked: Unlink = (nam
   return isolated(unlinked(displayName(name)), dir)
 }
 
-/** Two sentences about the apps, each empty without an app. */
 export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unlinked?: Unlink) {
   const { t, lang } = catalog
   function sentence(key: string, { names, more }: ShownApps) {

@@ -27,7 +27,7 @@ export async function startPageServer(brand?: Brand) {
     '/logo.svg': ['image/svg+xml', LOGO],
   }
 
-  const pages = createPages(views)
+  const pages = createPages(views, () => {})
   const { url: origin, close } = await serve((req, res) => {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://any.example')
     const file = files[pathname]

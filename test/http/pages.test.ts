@@ -14,7 +14,7 @@ import { viewsDirectory } from '../support/words.ts'
 import { everyPage, type ShownPage } from '../browser/every-page.ts'
 
 describe('The policy of a page whose form leads to a client', () => {
-  const pages = createPages(createViews('/oauth2'))
+  const pages = createPages(createViews('/oauth2'), () => {})
 
   async function formAction(redirectUri: string) {
     const { url, close } = await serve((req, res) =>
@@ -205,8 +205,8 @@ const isAsked = ({ id, locals }: ShownPage) =>
 
 describe('A captcha (HDR-12)', () => {
   const pages = {
-    with: createPages(createViews('/oauth2', { captcha: { html: WIDGET } }), SOURCES),
-    without: createPages(createViews('/oauth2')),
+    with: createPages(createViews('/oauth2', { captcha: { html: WIDGET } }), () => {}, SOURCES),
+    without: createPages(createViews('/oauth2'), () => {}),
   }
   const listener: RequestListener = (req, res) => {
     const [, which = '', id] = req.url?.split('/') ?? []

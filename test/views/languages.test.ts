@@ -13,9 +13,8 @@ import {
   keptTags,
   type Languages,
 } from '../../src/views/languages.ts'
-import { renderMail } from '../../src/views/mails.ts'
+import { renderMail, SAMPLE_MAILS } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
-import { SAMPLE_MAILS } from '../../src/views/samples.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
 import { read, samplePages } from './read-pages.ts'
@@ -211,7 +210,7 @@ describe('the words of pages and mails', () => {
       }
       const language = { locale, dir: catalog.dir }
       for (const { name, locals } of everyPage()) {
-        const html = renderPage(templates, recording, FRAME, name, locals)
+        const { html } = renderPage(templates, recording, FRAME, name, locals)
         expectWhole(html, language, `${name} ${locals.mode}`)
       }
       for (const { name, locals } of mails) {

@@ -8,7 +8,7 @@ import {
   type PageLocals,
   type PageName,
 } from '../../src/views/index.ts'
-import { SAMPLE_PAGES } from '../../src/views/samples.ts'
+import { SAMPLE_PAGES } from '../../src/views/page-locals.ts'
 import { words } from '../support/words.ts'
 import { read, samplePages } from './read-pages.ts'
 

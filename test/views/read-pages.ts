@@ -1,7 +1,7 @@
 import { DomUtils, parseDocument } from 'htmlparser2'
 import type { PageLocals, PageName } from '../../src/views/index.ts'
 
-export { samplePages } from '../../src/views/samples.ts'
+export { samplePages } from '../../src/views/page-locals.ts'
 
 export interface SamplePage {
   name: PageName
