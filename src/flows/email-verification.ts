@@ -1,6 +1,6 @@
 /**
  * E-mail verification during the login (3.2). `blocks` and `block` keep a login that must wait. `resend` and `renew` ask for another link;
- * a worker mails it (`mail/kinds.ts`). `open` checks a link without using it up; `confirm` and `confirmByCode` verify.
+ * a worker mails it (`mail/links.ts`). `open` checks a link without using it up; `confirm` and `confirmByCode` verify.
  */
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { hashToken, isToken } from '../crypto/token.ts'

@@ -1,5 +1,5 @@
 /**
- * The reset link (3.1). `request` asks for it, and a worker mails it (`mail/kinds.ts`). `open` shows its form, `complete` takes the form,
+ * The reset link (3.1). `request` asks for it, and a worker mails it (`mail/links.ts`). `open` shows its form, `complete` takes the form,
  * and `renew` asks for another link after it expired. What a reset then does (3.3) is in `finish-password.ts`.
  */
 import type { Clock } from '../clock.ts'

@@ -6,7 +6,7 @@ import { hashToken, newToken } from '../crypto/token.ts'
 import type { AccountFlowsStore, MailJob } from '../store/index.ts'
 import { attemptOf } from '../store/outbox-record.ts'
 import type { Views } from '../views/index.ts'
-import { MAIL_FLOWS, type LinkParts, type MailLink, type Recipient } from './kinds.ts'
+import { MAIL_FLOWS, type LinkParts, type MailLink, type Recipient } from './links.ts'
 
 /** The longest time that a notice may wait to be sent, plus a week. */
 const NOT_ME_MS = 8 * 24 * 3_600_000

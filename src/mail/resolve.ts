@@ -1,12 +1,12 @@
 import type { NoMail, User, UserStore } from '../contract/index.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { whyNoMail } from '../flows/account.ts'
-import { msOverLimit, takesSpare, type LimitParts } from '../jobs/limits.ts'
+import { msOverLimit, takesSpare, type LimitParts } from './limits.ts'
 import { earlierThan, endEarlierAndCheckOvertaken } from '../jobs/newest.ts'
 import { isIdentifier } from '../jobs/request.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import type { MailJob } from '../store/index.ts'
-import { MAIL_FLOWS, type Recipient } from './kinds.ts'
+import { MAIL_FLOWS, type Recipient } from './links.ts'
 import { endJob, endUnsent, isHeld, recordRequested, wasSent, type JobParts } from './outcome.ts'
 
 export interface ResolveParts extends JobParts, LimitParts {

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { formQuery } from '../contract/requests.ts'
-import type { RequestParameters, MailKind, NoMail, User, UserStore } from '../contract/index.ts'
+import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
 import {
   MAIL_KINDS,
   type LinkKind,
@@ -17,7 +17,7 @@ import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
 import { linkQuery } from '../contract/link-query.ts'
-import { isWaitingPage, KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
+import { KEEP_LOGIN_MS, isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'

@@ -2,13 +2,13 @@
  * Jobs: a queue in the store, and workers that take from it, in any number of processes. This file takes a mail from its job until it has
  * left. It never knows a token, a text, or a mail server.
  */
-import { deliverMail, type DeliverParts } from '../mail/deliver.ts'
-import { endUnsent } from '../mail/outcome.ts'
-import { resolveJob, SEND_LEASE_MS } from '../mail/resolve.ts'
-import type { MailSender } from '../mail/sending.ts'
+import { deliverMail, type DeliverParts } from './deliver.ts'
+import { endUnsent } from './outcome.ts'
+import { SEND_LEASE_MS, resolveJob } from './resolve.ts'
+import type { MailSender } from './sending.ts'
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
 import { createGlobalLimit } from './limits.ts'
-import { createWaking, createWorker } from './worker.ts'
+import { createWaking, createWorker } from '../jobs/worker.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */

@@ -11,7 +11,7 @@ import { hasUsableLink } from '../flows/link.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, MailJob, RateLimits } from '../store/index.ts'
-import { isOtherUnderWay } from './newest.ts'
+import { isOtherUnderWay } from '../jobs/newest.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
