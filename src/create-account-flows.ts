@@ -27,8 +27,8 @@ import { networkOf, requesterOf as requesterBehind } from './http/requester.ts'
 import { createWellKnown } from './http/well-known.ts'
 import { createClientLogouts } from './jobs/client-logouts.ts'
 import { createMaintenance } from './jobs/maintenance.ts'
-import { createMailPipeline } from './mail/queue.ts'
-import { createMakeMail } from './mail/render.ts'
+import { createGlobalLimit } from './mail/limits.ts'
+import { createMailQueue } from './mail/queue.ts'
 import { createMailCheck } from './mail/smtp/check.ts'
 import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
@@ -116,10 +116,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
   const sender = createMailSender(settings, clock, refreshTokens, transport)
-  const linkParts = { store, pendingLogins, authorizeSig, loginCodes, appsOf, oauthUrl, views }
-  const makeMail = createMakeMail({ ...linkParts, identify: clients.identify, settings, clock })
-  const mailParts = { store, users: watchedUsers, makeMail, sender, keyedHash }
-  const mail = createMailPipeline({ ...mailParts, ...common })
+  const globalLimit = createGlobalLimit(limits, settings, clock.now)
+  const linkParts = { pendingLogins, authorizeSig, loginCodes, appsOf, oauthUrl, views }
+  const sending = { sender, globalLimit, identify: clients.identify }
+  const mailParts = { store, users: watchedUsers, keyedHash, ...linkParts, ...sending }
+  const mail = createMailQueue({ ...mailParts, ...common })
 
   // The flows.
   const ends = { users, sessions, voidEverything, clientsOf, outbox: mail, ...common }

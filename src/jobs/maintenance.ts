@@ -1,6 +1,5 @@
 import { within, type Clock } from '../clock.ts'
 import type { OwnKeyRing } from '../crypto/keys.ts'
-import type { Flows } from '../flows/flows.ts'
 import type { Log } from '../contract/index.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
@@ -17,7 +16,15 @@ const HEALTH_MS = 2_000
 /** Whether this process can answer requests. `not_started`: also while it stops. `database`: the database does not answer. */
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
-interface MaintenanceParts extends Pick<Flows, 'passwordReset' | 'invitation'> {
+/** Finishes what a dead process left. `settled` resolves once the work of this process is done. */
+interface Sweeping {
+  sweep(): Promise<void>
+  settled(): Promise<unknown>
+}
+
+interface MaintenanceParts {
+  passwordReset: Sweeping
+  invitation: Sweeping
   settingsKeeper: SettingsKeeper
   keyRing: OwnKeyRing
   store: Pick<AccountFlowsStore, 'now' | 'purge'>

@@ -10,8 +10,8 @@ import { passwordDigest } from '../crypto/password.ts'
 import { hasUsableLink } from '../flows/link.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore, MailJob, RateLimits } from '../store/index.ts'
-import { isOtherUnderWay } from '../jobs/newest.ts'
+import type { AccountFlowsStore, JobRecord, MailJob, RateLimits } from '../store/index.ts'
+import { isWaiting } from '../store/outbox-record.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
@@ -25,6 +25,7 @@ type Limit = [key: string, windowMs: number, most: number]
 
 export interface LimitParts {
   store: Pick<AccountFlowsStore, 'outbox' | 'limits' | TokenPart>
+  /** Stands for an account, a mailbox or a typed text, and reveals nothing about it. */
   keyedHash(text: string): string
   settings(): Settings
   clock: Clock
@@ -85,6 +86,18 @@ export async function takesSpare(parts: LimitParts, job: MailJob, user: User): P
   const hasLink = tokens && (await hasUsableLink(tokens, user, clock.now(), job.pendingLoginId))
   if (hasLink) return false
   return (await msOver(parts, tableOf(parts, job, user).spares)) === 0
+}
+
+/** Whether another request was looked up, and its mail may still leave. If the job is for a login, only requests of that login count. */
+export function isOtherUnderWay(job: MailJob, requests: JobRecord[], at: Date): boolean {
+  return requests.some(
+    (other) =>
+      other.id !== job.id &&
+      other.isResolved &&
+      isWaiting(other) &&
+      other.expiresAt > at &&
+      (job.pendingLoginId === undefined || other.pendingLoginId === job.pendingLoginId),
+  )
 }
 
 async function msOver({ store }: LimitParts, lists: Limit[][]): Promise<number> {

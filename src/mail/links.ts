@@ -1,46 +1,22 @@
-/**
- * What differs between the kinds of mail: the user that a typed name means, who gets no mail, and the link. Looking up, sending and giving
- * up are the same for all. Nothing here knows how a mail looks, or how it leaves.
- */
-import type { Clock } from '../clock.ts'
-import { formQuery } from '../contract/requests.ts'
+/** What differs between the kinds of mail: the user that a typed name means, who gets no such mail, and the link with its lifetime. */
 import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
-import {
-  MAIL_KINDS,
-  type LinkKind,
-  type PasswordLinkKind,
-  type TokenPart,
-} from '../contract/mail-kinds.ts'
-import type { AuthorizeSig } from '../crypto/keys.ts'
-import type { LoginCodes } from '../crypto/login-code.ts'
+import { linkQuery } from '../contract/link-query.ts'
+import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import { formQuery } from '../contract/requests.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
-import { linkQuery } from '../contract/link-query.ts'
 import { KEEP_LOGIN_MS, isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
+import type { MailJob } from '../store/index.ts'
 import { attemptOf } from '../store/outbox-record.ts'
-import type { MailLocals, SignedOutApps, Views } from '../views/index.ts'
-
-export interface LinkParts {
-  store: Pick<AccountFlowsStore, TokenPart>
-  pendingLogins: Pick<PendingLoginStore, 'find' | 'change'>
-  authorizeSig: AuthorizeSig
-  loginCodes: LoginCodes
-  /** The apps that an end of sessions signed an account out of. `undefined`: unknown. */
-  appsOf(accountId: string, endId: string): Promise<SignedOutApps | undefined>
-  /** Where links start: base URL and OAuth path, never a part of a request. */
-  oauthUrl: string
-  views: Pick<Views, 'localeFor'>
-  settings(): Settings
-  clock: Clock
-}
+import type { MailLocals } from '../views/index.ts'
+import type { JobParts } from './outcome.ts'
 
 /** A kind leaves out what it does not need. */
 interface MailFlow {
-  /** Finds the user that a typed identifier means. Left out: this kind is never requested by an identifier. */
+  /** Left out: this kind is never requested by an identifier. */
   findUser?(users: UserStore, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses?(user: User, settings: Settings): NoMail | undefined
@@ -50,7 +26,7 @@ interface MailFlow {
    * @param parameters - the genuine parameters of the request.
    */
   mint(
-    parts: LinkParts,
+    parts: JobParts,
     job: MailJob,
     recipient: Recipient,
     parameters: RequestParameters,
@@ -74,26 +50,9 @@ export interface MailLink extends Pick<
   locale: string
 }
 
-/** The mail with a reset link. It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
-const resetMail: MailFlow = {
-  ...passwordLinkMail('password_reset'),
-  findUser,
-  refuses({ passwordHash, emailVerified }, { resetRequiresVerifiedEmail }) {
-    if (passwordHash === undefined) return 'no_password'
-    return resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : undefined
-  },
-}
-
-/** The mail with an invitation. It makes the same transitions of section 3.4. */
-const invitationMail: MailFlow = {
-  ...passwordLinkMail('invitation'),
-  refuses: whyNoInvitation,
-}
-
 /** A link to a password form. Only the newest link of an account is live. */
 function passwordLinkMail(kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
   const { page, link } = MAIL_KINDS[kind]
-
   return {
     async mint(parts, job, recipient, parameters) {
       const locale = localeOf(parts, job, recipient.user)
@@ -106,7 +65,7 @@ function passwordLinkMail(kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
   }
 }
 
-/** The mail with a verification link. It makes the transition (none) → unused of section 3.2. */
+/** It makes the transition (none) → unused of section 3.2. */
 const verificationMail: MailFlow = {
   findUser: findByName,
 
@@ -119,8 +78,7 @@ const verificationMail: MailFlow = {
     const pending = await pendingLogins.find(
       id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
     )
-    const uiLocales = pending?.captured.params['ui_locales']
-    const locale = localeOf(parts, job, user, uiLocales)
+    const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
     const { token, record, told } = newLinkToken(parts, 'email_verification', job, recipient)
     const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
     if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
@@ -139,33 +97,38 @@ const verificationMail: MailFlow = {
   },
 }
 
-/** The notice of a changed password. Its link leads to the forgot-password form, and holds no secret. */
-const noticeMail: MailFlow = {
-  async mint(parts, job, { user }) {
-    const locale = localeOf(parts, job, user)
-    const { endId, isByHost } = endOfNotice(job)
-    // A stranger may have chosen the parameters of the reset, so the link leaves them out.
-    const query = formQuery({}, locale)
-    return {
-      link: `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${query}`,
-      apps: await parts.appsOf(user.id, endId),
-      isByHost,
-      locale,
-    }
-  },
-}
-
 /** The behaviour of each kind in `contract/mail-kinds.ts`. */
 export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
-  password_reset: resetMail,
+  /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
+  password_reset: {
+    ...passwordLinkMail('password_reset'),
+    findUser,
+    refuses({ passwordHash, emailVerified }, { resetRequiresVerifiedEmail }) {
+      if (passwordHash === undefined) return 'no_password'
+      return resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : undefined
+    },
+  },
+
   email_verification: verificationMail,
-  invitation: invitationMail,
-  password_changed: noticeMail,
+
+  /** It makes the same transitions of section 3.4. */
+  invitation: { ...passwordLinkMail('invitation'), refuses: whyNoInvitation },
+
+  /** The notice of a changed password. Its link leads to the forgot-password form, and holds no secret. */
+  password_changed: {
+    async mint(parts, job, { user }) {
+      const locale = localeOf(parts, job, user)
+      const { endId, isByHost } = endOfNotice(job)
+      // A stranger may have chosen the parameters of the reset, so the link leaves them out.
+      const link = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${formQuery({}, locale)}`
+      return { link, apps: await parts.appsOf(user.id, endId), isByHost, locale }
+    },
+  },
 }
 
 /** Makes a token for the link of a mail, the record of it, and what the mail says about it. */
 function newLinkToken(
-  { settings, clock }: LinkParts,
+  { settings, clock }: JobParts,
   kind: LinkKind,
   job: MailJob,
   { user, email }: Recipient,
@@ -188,12 +151,12 @@ function newLinkToken(
 }
 
 /**
- * The language of a mail. If an admin asked for it, the request does not show the reader's language.
+ * If an admin asked for the mail, the request does not show the reader's language.
  *
  * @param uiLocales - `ui_locales` of the login that waits for the mail.
  */
 function localeOf(
-  { views }: LinkParts,
+  { views }: JobParts,
   { requester }: MailJob,
   { locale: user }: User,
   uiLocales?: unknown,

@@ -1,20 +1,44 @@
 /** The outcome of a mail job: its audit events, each recorded once however often the job is taken; and how it ends. */
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
-import type { Clock } from '../clock.ts'
-import type { AuditEvent, Log, MailFailure, MailKind, NoMail } from '../contract/index.ts'
-import type { SentMail } from './sending.ts'
-import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
+import type {
+  AuditEvent,
+  IdentifiedClient,
+  Log,
+  MailFailure,
+  MailKind,
+  NoMail,
+  RequestParameters,
+  UserStore,
+} from '../contract/index.ts'
+import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
+import type { LoginCodes } from '../crypto/login-code.ts'
 import type { MailFault } from '../errors.ts'
-import type { AccountFlowsStore, MailJob } from '../store/index.ts'
+import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
 import { attemptOf } from '../store/outbox-record.ts'
+import type { SignedOutApps, Views } from '../views/index.ts'
+import type { GlobalLimit, LimitParts } from './limits.ts'
+import type { MailSender, SentMail } from './sending.ts'
 
-export interface JobParts {
-  store: Pick<AccountFlowsStore, 'outbox' | 'audit' | TokenPart>
-  /** Stands for an account, a mailbox or a typed text, and reveals nothing about it. */
-  keyedHash(text: string): string
+/** What a job needs on its way to a mail that has left. */
+export interface JobParts extends LimitParts {
+  store: AccountFlowsStore
+  users: UserStore
+  /** `captured` is opened. */
+  pendingLogins: Pick<PendingLoginStore, 'find' | 'change'>
+  /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
+  identify(parameters: RequestParameters): Promise<IdentifiedClient>
+  /** The apps that an end of sessions signed an account out of. `undefined`: unknown. */
+  appsOf(accountId: string, endId: string): Promise<SignedOutApps | undefined>
+  authorizeSig: AuthorizeSig
+  loginCodes: LoginCodes
+  /** Where links start: base URL and OAuth path, never a part of a request. */
+  oauthUrl: string
+  views: Pick<Views, 'localeFor' | 'mail'>
+  globalLimit: GlobalLimit
+  sender: MailSender
   audit(event: AuditEvent): Promise<void>
-  clock: Clock
   log: Log
 }
 
