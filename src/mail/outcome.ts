@@ -16,6 +16,7 @@ import type { AuthorizeSig } from '../crypto/keys.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import type { MailFault } from '../errors.ts'
 import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
+import { defined } from '../store/kind.ts'
 import { attemptOf } from '../store/outbox-record.ts'
 import type { SignedOutApps, Views } from '../views/index.ts'
 import type { GlobalLimit, LimitParts } from './limits.ts'
@@ -77,11 +78,7 @@ export async function recordRequested(
 }
 
 export function recordSent({ audit, clock }: JobParts, job: MailJob, sent: SentMail) {
-  const { messageId, queueId } = sent
-  const known = {
-    ...(messageId !== undefined && { message_id: messageId }),
-    ...(queueId !== undefined && { queue_id: queueId }),
-  }
+  const known = { message_id: sent.messageId, queue_id: sent.queueId }
   return audit({
     ...about(job),
     ...detailsOf(job.kind, known),
@@ -106,7 +103,7 @@ export function recordFailed(
 ): Promise<void> {
   return audit({
     ...about(job),
-    ...detailsOf(job.kind, { ...fault }),
+    ...detailsOf(job.kind, fault),
     id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
     type: `${MAIL_KINDS[job.kind].flow}_mail_failed`,
     at: clock.now(),
@@ -119,8 +116,8 @@ function about({ parameters, requester, accountId }: MailJob) {
 }
 
 // A notice uses the event types of its flow; `details.mail` tells it apart.
-function detailsOf<Known extends object>(kind: MailKind, known: Known) {
-  const details = { ...(MAIL_KINDS[kind].isNotice && { mail: kind }), ...known }
+function detailsOf<Known extends object>(kind: MailKind, known?: Known) {
+  const details = defined({ mail: MAIL_KINDS[kind].isNotice ? kind : undefined, ...known })
   return Object.keys(details).length > 0 ? { details } : {}
 }
 

@@ -3,7 +3,7 @@ import type { NoMail, User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { whyNoMail } from '../flows/account.ts'
 import { MAX_LINKS } from '../flows/link.ts'
-import { isIdentifier } from '../jobs/request.ts'
+import { MAX_IDENTIFIER_LENGTH } from '../jobs/request.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import type { JobRecord, MailJob } from '../store/index.ts'
 import { attemptOf, isLater, isWaiting, orderOf } from '../store/outbox-record.ts'
@@ -100,9 +100,8 @@ export async function recipientOf(parts: JobParts, job: JobToSend): Promise<Reci
 
 async function findUser(parts: JobParts, { kind, accountId, identifier }: MailJob) {
   if (accountId !== undefined) return (await parts.users.findById(accountId)) ?? 'account_gone'
-  const isMeant = identifier !== undefined && isIdentifier(identifier)
-  const found = isMeant ? await MAIL_FLOWS[kind].findUser?.(parts.users, identifier) : undefined
-  return found ?? 'unknown'
+  if (identifier === undefined || identifier.length > MAX_IDENTIFIER_LENGTH) return 'unknown'
+  return (await MAIL_FLOWS[kind].findUser?.(parts.users, identifier)) ?? 'unknown'
 }
 
 function asRecipient(parts: JobParts, { kind, sendTo }: MailJob, user: User) {
