@@ -148,8 +148,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     ...common,
   })
   const { passwordReset, invitation } = flows
-  const sweeps = { passwordReset, invitation, mail }
-  const maintenance = createMaintenance({ settingsKeeper, keyRing, store, ...sweeps, clock, log })
+  const sweeping = { resets: passwordReset, invitations: invitation }
+  const maintained = { settingsKeeper, keyRing, store, sweeping, mail }
+  const maintenance = createMaintenance({ ...maintained, clock, log })
 
   // What browsers see.
   const { routes, login, answerOutage, browserCookie } = createBrowserSide(

@@ -23,8 +23,8 @@ interface Sweeping {
 }
 
 interface MaintenanceParts {
-  passwordReset: Sweeping
-  invitation: Sweeping
+  /** By their names in the log. */
+  sweeping: Record<string, Sweeping>
   settingsKeeper: SettingsKeeper
   keyRing: OwnKeyRing
   store: Pick<AccountFlowsStore, 'now' | 'purge'>
@@ -35,7 +35,7 @@ interface MaintenanceParts {
 
 /** Background work: follows the settings, and finishes what a dead process left. */
 export function createMaintenance(parts: MaintenanceParts) {
-  const { settingsKeeper, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
+  const { settingsKeeper, sweeping, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -70,8 +70,9 @@ export function createMaintenance(parts: MaintenanceParts) {
       ]
       if (!sweeps) return
       loops.push(
-        repeat('finishing resets', SWEEP_MS, passwordReset.sweep),
-        repeat('finishing invitations', SWEEP_MS, invitation.sweep),
+        ...Object.entries(sweeping).map(([what, { sweep }]) =>
+          repeat(`finishing ${what}`, SWEEP_MS, sweep),
+        ),
         repeat('tidying the mail outbox', SWEEP_MS, mail.tidy),
         repeat('removing what is over', PURGE_MS, store.purge),
       )
@@ -82,7 +83,7 @@ export function createMaintenance(parts: MaintenanceParts) {
       if (loops.length === 0) return
       // If this fails, the note expires by itself.
       const forget = () => keyRing.forget().catch(() => {})
-      const settled = [passwordReset, invitation].map((flow) => flow.settled())
+      const settled = Object.values(sweeping).map((flow) => flow.settled())
       await within(clock, withinMs, Promise.all([...loops, ...settled]).then(forget))
     },
 

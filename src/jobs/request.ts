@@ -1,9 +1,9 @@
 import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
-import type { RequestParameters, Requester } from '../contract/index.ts'
+import type { Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { defined, WEEK_MS } from '../store/kind.ts'
-import type { MailOutbox } from '../store/index.ts'
+import type { MailOutbox, NewMailJob } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** No username or address is longer (RFC 5321, 4.5.3.1.3). A longer text is never looked up. */
@@ -16,17 +16,15 @@ const NOTICE_LIFE_MS = 24 * 3_600_000
 const DUE_AFTER_MS = 50
 const MIN_JOB_LIFE_MS = 3_600_000
 
-export interface MailRequest {
+export interface MailRequest extends Pick<
+  NewMailJob,
+  'identifier' | 'accountId' | 'pendingLoginId' | 'parameters' | 'requester'
+> {
   /** `undefined`: a random id. */
   id?: string
   /** The id of the form that asks. The same form sent again is the same request. `undefined`: each call is a new request. */
   form?: string | undefined
   kind: LinkKind
-  identifier?: string
-  accountId?: string
-  pendingLoginId?: string | undefined
-  parameters: RequestParameters
-  requester: Requester
 }
 
 /**
@@ -56,16 +54,12 @@ export function requestMail(
   })
 }
 
-interface PasswordChange {
+interface PasswordChange extends Pick<NewMailJob, 'isClaim' | 'parameters' | 'requester'> {
   /** The id of the end of its sessions. */
   id: string
   accountId: string
   /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
   email: string
-  /** Whether the account only claims that address. */
-  isClaim?: boolean | undefined
-  parameters: RequestParameters
-  requester: Requester
 }
 
 /** The id of a change begins with this if the host made it, without a link. */

@@ -12,13 +12,12 @@ const GRACE = 0.5
 const FIRST_RETRY_MS = 2_000
 const WAKE_WITHIN_MS = 250
 
-/** The fields of a job that the log names. */
 interface Job {
   id: string
   kind?: string
 }
 
-interface WorkerParts<J extends Job> {
+interface WorkerParts<J> {
   /** The name in the log, such as `mail`. */
   name: string
   /** The most jobs under way. */

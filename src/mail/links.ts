@@ -51,17 +51,15 @@ export interface MailLink extends Pick<
 }
 
 /** A link to a password form. Only the newest link of an account is live. */
-function passwordLinkMail(kind: PasswordLinkKind): Pick<MailFlow, 'mint'> {
+function mintPasswordLink(kind: PasswordLinkKind): MailFlow['mint'] {
   const { page, link } = MAIL_KINDS[kind]
-  return {
-    async mint(parts, job, recipient, parameters) {
-      const locale = localeOf(parts, job, recipient.user)
-      const { token, record, told } = newLinkToken(parts, kind, job, recipient)
-      // No link is issued if a later request has one.
-      const isIssued = await parts.store[link.tokens].issue({ ...record, parameters, locale })
-      if (!isIssued) return 'superseded'
-      return { ...told, link: `${parts.oauthUrl}${page}?token=${token}`, locale }
-    },
+  return async (parts, job, recipient, parameters) => {
+    const locale = localeOf(parts, job, recipient.user)
+    const { token, record, told } = newLinkToken(parts, kind, job, recipient)
+    // No link is issued if a later request has one.
+    const isIssued = await parts.store[link.tokens].issue({ ...record, parameters, locale })
+    if (!isIssued) return 'superseded'
+    return { ...told, link: `${parts.oauthUrl}${page}?token=${token}`, locale }
   }
 }
 
@@ -101,7 +99,7 @@ const verificationMail: MailFlow = {
 export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
   password_reset: {
-    ...passwordLinkMail('password_reset'),
+    mint: mintPasswordLink('password_reset'),
     findUser,
     refuses({ passwordHash, emailVerified }, { resetRequiresVerifiedEmail }) {
       if (passwordHash === undefined) return 'no_password'
@@ -112,7 +110,7 @@ export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   email_verification: verificationMail,
 
   /** It makes the same transitions of section 3.4. */
-  invitation: { ...passwordLinkMail('invitation'), refuses: whyNoInvitation },
+  invitation: { mint: mintPasswordLink('invitation'), refuses: whyNoInvitation },
 
   /** The notice of a changed password. Its link leads to the forgot-password form, and holds no secret. */
   password_changed: {
@@ -150,17 +148,14 @@ function newLinkToken(
   return { token, record, told: { id, lifetimeMs } }
 }
 
-/**
- * If an admin asked for the mail, the request does not show the reader's language.
- *
- * @param uiLocales - `ui_locales` of the login that waits for the mail.
- */
+/** @param uiLocales - of the login that waits for the mail. */
 function localeOf(
   { views }: JobParts,
   { requester }: MailJob,
   { locale: user }: User,
   uiLocales?: unknown,
 ) {
+  // The request of an admin does not show the reader's language.
   if (requester.isAdmin) return views.localeFor({ user })
   const asked = requester.uiLocales ?? (typeof uiLocales === 'string' ? uiLocales : undefined)
   return views.localeFor({ asked, user, accepted: requester.acceptLanguage })

@@ -1,4 +1,5 @@
 /** The outcome of a mail job: its audit events, each recorded once however often the job is taken; and how it ends. */
+import type { Clock } from '../clock.ts'
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
 import type {
   AuditEvent,
@@ -18,12 +19,20 @@ import type { MailFault } from '../errors.ts'
 import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import { attemptOf } from '../store/outbox-record.ts'
+import type { Settings } from '../settings/table.ts'
 import type { SignedOutApps, Views } from '../views/index.ts'
-import type { GlobalLimit, LimitParts } from './limits.ts'
 import type { MailSender, SentMail } from './sending.ts'
 
+/** The limit of all mails together. */
+export interface GlobalLimit {
+  /** Whether taking a job makes sense. */
+  isOpen(): boolean
+  /** Counts one mail, and returns whether it may leave. */
+  mayLeave(): Promise<boolean>
+}
+
 /** What a job needs on its way to a mail that has left. */
-export interface JobParts extends LimitParts {
+export interface JobParts {
   store: AccountFlowsStore
   users: UserStore
   /** `captured` is opened. */
@@ -39,12 +48,16 @@ export interface JobParts extends LimitParts {
   views: Pick<Views, 'localeFor' | 'mail'>
   globalLimit: GlobalLimit
   sender: MailSender
+  settings(): Settings
+  /** Stands for an account, a mailbox or a typed text, and reveals nothing about it. */
+  keyedHash(text: string): string
+  clock: Clock
   audit(event: AuditEvent): Promise<void>
   log: Log
 }
 
 /** Reasons that an admin can fix, or should know. Other reasons are ordinary, and leave no dead letter. */
-const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
+const DEAD_LETTERS = new Set<NoMail>([
   'expired',
   'account_gone',
   'disabled',
@@ -54,39 +67,32 @@ const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
 ])
 
 /** @param reason - why there will be no mail. */
-export async function recordRequested(
-  { audit, keyedHash }: JobParts,
-  job: MailJob,
-  reason?: NoMail,
-) {
+export async function recordRequested(parts: JobParts, job: MailJob, reason?: NoMail) {
+  const { id, identifier, accountId, pendingLoginId } = job
   const { flow, isNotice } = MAIL_KINDS[job.kind]
   if (isNotice) return
   const event = { ...about(job), at: job.requestedAt }
-  await audit({
+  const isTyped = accountId === undefined && identifier !== undefined
+  await parts.audit({
     ...event,
-    id: `requested:${job.id}`,
+    id: `requested:${id}`,
     type: `${flow}_requested`,
     ...(reason !== undefined && { reason }),
-    ...(job.accountId === undefined &&
-      job.identifier !== undefined && {
-        details: { identifier_hash: keyedHash(foldTyped(job.identifier)) },
-      }),
+    ...(isTyped && { details: { identifier_hash: parts.keyedHash(foldTyped(identifier)) } }),
   })
   // If a form asks again for a login, the event was recorded when the login was blocked.
-  if (job.pendingLoginId === undefined || job.isOfForm) return
-  await audit({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
+  if (pendingLoginId === undefined || job.isOfForm) return
+  await parts.audit({ ...event, id: `blocked:${id}`, type: 'email_login_blocked' })
 }
 
-export function recordSent({ audit, clock }: JobParts, job: MailJob, sent: SentMail) {
-  const known = { message_id: sent.messageId, queue_id: sent.queueId }
-  return audit({
+export const recordSent = ({ audit, clock }: JobParts, job: MailJob, sent: SentMail) =>
+  audit({
     ...about(job),
-    ...detailsOf(job.kind, known),
+    ...detailsOf(job.kind, { message_id: sent.messageId, queue_id: sent.queueId }),
     id: sentId(job),
     type: `${MAIL_KINDS[job.kind].flow}_mail_sent`,
     at: clock.now(),
   })
-}
 
 /** Whether the mail left earlier, and its process died before it could remove the job. */
 export async function wasSent({ store }: JobParts, job: MailJob): Promise<boolean> {
@@ -95,28 +101,27 @@ export async function wasSent({ store }: JobParts, job: MailJob): Promise<boolea
 
 const sentId = ({ id }: MailJob) => `mail_sent:${id}`
 
-export function recordFailed(
+export const recordFailed = (
   { audit, clock }: JobParts,
   job: MailJob,
   reason: MailFailure,
   fault?: MailFault,
-): Promise<void> {
-  return audit({
+) =>
+  audit({
     ...about(job),
-    ...detailsOf(job.kind, fault),
+    ...detailsOf(job.kind, { ...fault }),
     id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
     type: `${MAIL_KINDS[job.kind].flow}_mail_failed`,
     at: clock.now(),
     reason,
   })
-}
 
 function about({ parameters, requester, accountId }: MailJob) {
   return { accountId, clientId: parameters.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
 }
 
 // A notice uses the event types of its flow; `details.mail` tells it apart.
-function detailsOf<Known extends object>(kind: MailKind, known?: Known) {
+function detailsOf<Known extends object>(kind: MailKind, known: Known) {
   const details = defined({ mail: MAIL_KINDS[kind].isNotice ? kind : undefined, ...known })
   return Object.keys(details).length > 0 ? { details } : {}
 }
@@ -129,13 +134,10 @@ export async function isHeld(parts: JobParts, job: MailJob): Promise<boolean> {
 /** After the end of the hold, another worker may take the job at any moment. */
 export const isInTime = ({ clock }: JobParts, job: MailJob) => clock.now() < job.availableAt
 
-/** Ends a job that gets no mail. */
 export async function endJob(parts: JobParts, job: MailJob, reason: NoMail): Promise<undefined> {
   if (!DEAD_LETTERS.has(reason)) await parts.store.outbox.remove(job)
-  else if (await giveUp(parts, job, reason)) {
-    const { id, kind } = job
-    parts.log('warn', 'a request got no mail', { job: id, kind, reason })
-  }
+  else if (await giveUp(parts, job, reason))
+    parts.log('warn', 'a request got no mail', { job: job.id, kind: job.kind, reason })
 }
 
 /** Records why, and ends the job. For a job whose request is recorded without a reason. */

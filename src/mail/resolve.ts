@@ -19,10 +19,7 @@ const LATE_MS = 2_000
 /** A job that is held to be sent. `recipient` is left out if the job has waited since its account was looked up. */
 export type JobToSend = MailJob & { recipient?: Recipient }
 
-/**
- * Looks up the account of a job, and does what is due whether or not the mail will arrive. Returns the job, held to be sent. `undefined`:
- * it is over.
- */
+/** Does what is due whether or not the mail will arrive. Returns the job, held to be sent. `undefined`: it is over. */
 export async function resolveJob(parts: JobParts, job: MailJob): Promise<JobToSend | undefined> {
   if (job.state === 'superseded') {
     await recordRequested(parts, job)
@@ -59,8 +56,8 @@ export async function resolveJob(parts: JobParts, job: MailJob): Promise<JobToSe
 /** Returns until when the job is held to be sent. `lost`: this worker no longer holds it. */
 async function hold(parts: JobParts, job: MailJob, user: User, refusal: NoMail | undefined) {
   const { store, clock } = parts
-  // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing. They come only once: a
-  // request that passed may have ended the earlier link.
+  // The limits come first, so that a throttled request overtakes and supersedes nothing. They come only once: a request that passed may
+  // have ended the earlier link.
   const msOver = refusal || job.isResolved ? 0 : await msOverLimit(parts, job, user)
   if (msOver > 0) {
     if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
@@ -113,24 +110,18 @@ function asRecipient(parts: JobParts, { kind, sendTo }: MailJob, user: User) {
   return isMailAddress(email) ? { user, email } : 'bad_address'
 }
 
-/** Of the requests of one account and one kind, the newest wins. `store/outbox-record.ts` decides which of two is newer. */
-
 /**
- * Ends earlier requests if only the newest counts. Returns whether the account has asked again since; if not, earlier links end too. A
- * repeated call changes nothing. The job already counts as resolved, so at least one of two concurrent jobs sees the other.
+ * Of the requests of one account and one kind, the newest wins. Returns whether the account has asked again since; if not, earlier requests
+ * and links end. The job already counts as resolved, so at least one of two concurrent jobs sees the other.
  */
-export async function endEarlierAndCheckOvertaken(
-  { store, clock }: JobParts,
-  job: MailJob,
-  user: User,
-): Promise<boolean> {
+async function endEarlierAndCheckOvertaken({ store, clock }: JobParts, job: MailJob, user: User) {
   const { outbox } = store
   const { newestOnly } = MAIL_KINDS[job.kind]
   const now = clock.now()
-  const tokens = tokensOf(store, job.kind)
   const requests = await outbox.requestsOf(user.id, job.kind)
   if (newestOnly) await outbox.supersede(earlierThan(job, requests), now)
   if (isOvertaken(job, requests)) return true
+  const tokens = tokensOf(store, job.kind)
   if (newestOnly) {
     await tokens?.revoke({ userId: user.id, upTo: orderOf(job) }, now)
     return false
@@ -142,7 +133,7 @@ export async function endEarlierAndCheckOvertaken(
   )
 }
 
-/** Whether a later request was looked up and still exists, even as a dead letter. Both must be for the same login, or both for none. */
+/** Whether a later request was looked up, even if it is a dead letter by now. Both must be for the same login, or both for none. */
 export function isOvertaken(job: MailJob, requests: JobRecord[]): boolean {
   return requests.some(
     (other) =>

@@ -1,13 +1,9 @@
 /** How to send a mail, and how to check sending: the interface of `smtp/` for jobs and the admin API. */
-import type { MailKind } from '../contract/mail-kinds.ts'
+import type { MailKind, TransportMail } from '../contract/mails.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** One rendered mail. */
-export interface OutgoingMail {
-  to: string
-  subject: string
-  text: string
-  html: string
+export interface OutgoingMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {
   /** Names the kind of mail for machines, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
   kind?: MailKind
 }
