@@ -127,8 +127,7 @@ async function recordFailed(
 ) {
   const { details, ...whose } = about(job)
   const which = reason === 'gave_up' ? reason : 'first'
-  const { clientId: client } = job
-  log('warn', 'a client was not told that an account is ended', { client, reason })
+  log('warn', 'a client was not told that an account is ended', { client: job.clientId, reason })
   await audit({
     id: `client_logout_failed:${which}:${job.id}`,
     type: 'client_logout_failed',

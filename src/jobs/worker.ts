@@ -20,7 +20,6 @@ interface Job {
 interface WorkerParts<J> {
   /** The name in the log, such as `mail`. */
   name: string
-  /** The most jobs under way. */
   atOnce: number
   /** The worker takes more once it has room for this many. The steps of jobs that were claimed together share one command. */
   wave: number

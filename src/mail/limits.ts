@@ -9,7 +9,6 @@ import { hasUsableLink } from '../flows/link.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
 import type { JobRecord, MailJob, RateLimits } from '../store/index.ts'
-import { isWaiting } from '../store/outbox-record.ts'
 import type { GlobalLimit, JobParts } from './outcome.ts'
 
 const MINUTE_MS = 60_000
@@ -25,7 +24,7 @@ type Limit = [key: string, windowMs: number, most: number]
 /** The limits of a mail. The limits of one list are counted at once. If one is exceeded, the next list is not counted. */
 function tableOf({ settings, keyedHash }: JobParts, job: MailJob, user: User) {
   const { kind, sendTo = user.email } = job
-  const { link } = MAIL_KINDS[kind]
+  const { link, isNotice } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()
   const soonMs = resendCooldown - Math.min(LATE_MS, resendCooldown / 2)
   const lifeMs = link ? settings()[link.lifetime] : 0
@@ -58,14 +57,12 @@ function tableOf({ settings, keyedHash }: JobParts, job: MailJob, user: User) {
     [[`${own}spare:${kind}:${owner}`, verifies ? Math.max(lifeMs, DAY_MS) : lifeMs, 1]],
     [[`spares:${kind}:${mailbox}`, lifeMs, isClaim && !verifies ? most : 0]],
   ]
-  return { notices, requests, spares }
+  return { counted: isNotice ? notices : requests, spares }
 }
 
 /** Counts a mail, and returns for how many milliseconds it is over a limit. 0: it is within all limits. */
-export function msOverLimit(parts: JobParts, job: MailJob, user: User): Promise<number> {
-  const { notices, requests } = tableOf(parts, job, user)
-  return msOver(parts, MAIL_KINDS[job.kind].isNotice ? notices : requests)
-}
+export const msOverLimit = (parts: JobParts, job: MailJob, user: User): Promise<number> =>
+  msOver(parts, tableOf(parts, job, user).counted)
 
 /** Whether the account of a request over a limit still gets a mail. This uses up the spare, whatever becomes of the mail. */
 export async function takesSpare(parts: JobParts, job: MailJob, user: User): Promise<boolean> {
@@ -83,8 +80,7 @@ export function isOtherUnderWay(job: MailJob, requests: JobRecord[], at: Date): 
   return requests.some(
     (other) =>
       other.id !== job.id &&
-      other.isResolved &&
-      isWaiting(other) &&
+      other.state === 'resolved' &&
       other.expiresAt > at &&
       (job.pendingLoginId === undefined || other.pendingLoginId === job.pendingLoginId),
   )

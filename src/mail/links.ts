@@ -14,17 +14,12 @@ import { attemptOf } from '../store/outbox-record.ts'
 import type { MailLocals } from '../views/index.ts'
 import type { JobParts } from './outcome.ts'
 
-/** A kind leaves out what it does not need. */
 interface MailFlow {
   /** Left out: this kind is never requested by an identifier. */
   findUser?(users: UserStore, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses?(user: User, settings: Settings): NoMail | undefined
-  /**
-   * Makes the link of the mail, and stores the hash of its token. `superseded`: the user has asked for another one since.
-   *
-   * @param parameters - the genuine parameters of the request.
-   */
+  /** Makes the link with genuine parameters, and stores the hash of its token. `superseded`: the user has asked for another since. */
   mint(
     parts: JobParts,
     job: MailJob,
@@ -124,7 +119,7 @@ export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   },
 }
 
-/** Makes a token for the link of a mail, the record of it, and what the mail says about it. */
+/** Makes a token, the record of it, and what the mail says about it. */
 function newLinkToken(
   { settings, clock }: JobParts,
   kind: LinkKind,
@@ -134,9 +129,8 @@ function newLinkToken(
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
   const createdAt = clock.now()
   const token = newToken()
-  const id = newId()
   const record = {
-    id,
+    id: newId(),
     tokenHash: hashToken(token),
     userId: user.id,
     email,
@@ -145,7 +139,7 @@ function newLinkToken(
     createdAt,
     expiresAt: new Date(createdAt.getTime() + lifetimeMs),
   }
-  return { token, record, told: { id, lifetimeMs } }
+  return { token, record, told: { id: record.id, lifetimeMs } }
 }
 
 /** @param uiLocales - of the login that waits for the mail. */

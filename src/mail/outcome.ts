@@ -1,10 +1,7 @@
 /** The outcome of a mail job: its audit events, each recorded once however often the job is taken; and how it ends. */
-import type { Clock } from '../clock.ts'
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
 import type {
-  AuditEvent,
   IdentifiedClient,
-  Log,
   MailFailure,
   MailKind,
   NoMail,
@@ -16,14 +13,14 @@ import { foldTyped } from '../contract/users.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import type { LoginCodes } from '../crypto/login-code.ts'
 import type { MailFault } from '../errors.ts'
+import type { Environment } from '../flows/audit.ts'
+import type { ClientNotifications } from '../flows/password-changed.ts'
 import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import { attemptOf } from '../store/outbox-record.ts'
-import type { Settings } from '../settings/table.ts'
-import type { SignedOutApps, Views } from '../views/index.ts'
+import type { Views } from '../views/index.ts'
 import type { MailSender, SentMail } from './sending.ts'
 
-/** The limit of all mails together. */
 export interface GlobalLimit {
   /** Whether taking a job makes sense. */
   isOpen(): boolean
@@ -32,15 +29,13 @@ export interface GlobalLimit {
 }
 
 /** What a job needs on its way to a mail that has left. */
-export interface JobParts {
+export interface JobParts extends Environment, Pick<ClientNotifications, 'appsOf'> {
   store: AccountFlowsStore
   users: UserStore
   /** `captured` is opened. */
   pendingLogins: Pick<PendingLoginStore, 'find' | 'change'>
   /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
   identify(parameters: RequestParameters): Promise<IdentifiedClient>
-  /** The apps that an end of sessions signed an account out of. `undefined`: unknown. */
-  appsOf(accountId: string, endId: string): Promise<SignedOutApps | undefined>
   authorizeSig: AuthorizeSig
   loginCodes: LoginCodes
   /** Where links start: base URL and OAuth path, never a part of a request. */
@@ -48,12 +43,8 @@ export interface JobParts {
   views: Pick<Views, 'localeFor' | 'mail'>
   globalLimit: GlobalLimit
   sender: MailSender
-  settings(): Settings
   /** Stands for an account, a mailbox or a typed text, and reveals nothing about it. */
   keyedHash(text: string): string
-  clock: Clock
-  audit(event: AuditEvent): Promise<void>
-  log: Log
 }
 
 /** Reasons that an admin can fix, or should know. Other reasons are ordinary, and leave no dead letter. */
@@ -126,7 +117,6 @@ function detailsOf<Known extends object>(kind: MailKind, known: Known) {
   return Object.keys(details).length > 0 ? { details } : {}
 }
 
-/** Whether this worker still holds the job. */
 export async function isHeld(parts: JobParts, job: MailJob): Promise<boolean> {
   return (await parts.store.outbox.isHeld(job)) && isInTime(parts, job)
 }

@@ -56,9 +56,8 @@ export async function resolveJob(parts: JobParts, job: MailJob): Promise<JobToSe
 /** Returns until when the job is held to be sent. `lost`: this worker no longer holds it. */
 async function hold(parts: JobParts, job: MailJob, user: User, refusal: NoMail | undefined) {
   const { store, clock } = parts
-  // The limits come first, so that a throttled request overtakes and supersedes nothing. They come only once: a request that passed may
-  // have ended the earlier link.
-  const msOver = refusal || job.isResolved ? 0 : await msOverLimit(parts, job, user)
+  // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing.
+  const msOver = refusal ? 0 : await msOverLimit(parts, job, user)
   if (msOver > 0) {
     if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
     // If another process has the job now, that process needs the spare.
