@@ -110,8 +110,8 @@ function asRecipient(parts: JobParts, { kind, sendTo }: MailJob, user: User) {
 }
 
 /**
- * Of the requests of one account and one kind, the newest wins. Returns whether the account has asked again since; if not, earlier requests
- * and links end. The job already counts as resolved, so at least one of two concurrent jobs sees the other.
+ * The newest request of an account and a kind wins: with `newestOnly`, it ends the earlier ones. Returns whether the account has asked again
+ * since; if not, earlier links end too. The job counts as resolved by now, so at least one of two concurrent jobs sees the other.
  */
 async function endEarlierAndCheckOvertaken({ store, clock }: JobParts, job: MailJob, user: User) {
   const { outbox } = store
