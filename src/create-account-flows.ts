@@ -18,8 +18,8 @@ import { hashQueueOf, requesterOf as requesterBehind } from './http/requester.ts
 import { createWellKnown } from './http/mount.ts'
 import { createClientLogouts } from './jobs/client-logouts.ts'
 import { createMaintenance } from './jobs/maintenance.ts'
-import { createMailPipeline } from './jobs/pipeline.ts'
-import { createMakeMail } from './mail/render.ts'
+import { createGlobalLimit } from './mail/limits.ts'
+import { createMailQueue } from './mail/queue.ts'
 import { createMailCheck } from './mail/smtp/check.ts'
 import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
@@ -108,10 +108,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
   const sender = createMailSender(settings, clock, refreshTokens, transport)
-  const linkParts = { store, pendingLogins, authorizeSig, loginCodes, appsOf, oauthUrl, views }
-  const makeMail = createMakeMail({ ...linkParts, identify: clients.identify, settings, clock })
-  const mailParts = { store, users: watchedUsers, makeMail, sender, keyedHash }
-  const mail = createMailPipeline({ ...mailParts, ...common })
+  const globalLimit = createGlobalLimit(limits, settings, clock.now)
+  const linkParts = { pendingLogins, authorizeSig, loginCodes, appsOf, oauthUrl, views }
+  const sending = { sender, globalLimit, identify: clients.identify }
+  const mailParts = { store, users: watchedUsers, keyedHash, ...linkParts, ...sending }
+  const mail = createMailQueue({ ...mailParts, ...common })
 
   // The flows.
   const flows = createFlows({
@@ -130,8 +131,9 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     ...common,
   })
   const { passwordReset, invitation } = flows
-  const sweeps = { passwordReset, invitation, mail }
-  const maintenance = createMaintenance({ settingsKeeper, keyRing, store, ...sweeps, clock, log })
+  const sweeping = { resets: passwordReset, invitations: invitation }
+  const maintained = { settingsKeeper, keyRing, store, sweeping, mail }
+  const maintenance = createMaintenance({ ...maintained, clock, log })
 
   // What browsers see.
   const { routes, login, answerOutage, browserCookie } = createBrowserSide({

@@ -6,7 +6,7 @@ import type { AuditEvent, EndedAccount, Log, Requester, UserStore } from '../con
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { Invitation } from '../flows/invitation.ts'
-import type { ClientNotifications } from '../flows/password-changed.ts'
+import type { ClientNotifications } from '../flows/client-notifications.ts'
 import type { CheckMail } from '../mail/sending.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'

@@ -1,4 +1,4 @@
-/** The reset link (3.1): a worker mails it (`mail/kinds.ts`), its form sets a password. What a reset then does is in `new-password.ts`. */
+/** The reset link (3.1): a worker mails it (`mail/links.ts`), its form sets a password. What a reset then does is in `new-password.ts`. */
 import type { Clock } from '../clock.ts'
 import { oneAtATime } from '../crypto/hash-queue.ts'
 import { hashToken, isToken } from '../crypto/token.ts'

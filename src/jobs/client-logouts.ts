@@ -33,59 +33,53 @@ interface ClientLogoutParts {
  * minute, so that no other client waits for it.
  */
 export function createClientLogouts(parts: ClientLogoutParts) {
-  const { logouts, clock, log } = parts
+  const { isOn, logouts, clock, log } = parts
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
   /** Clients that are being notified or that rest, each with the end of that time. */
   const unavailable = new Map<string, Date>()
   const keepFrom = (client: string, ms: number) =>
     setNewest(unavailable, client, after(ms), MAX_UNAVAILABLE)
 
-  function claim(most: number): Promise<ClientLogoutJob[]> {
-    const now = clock.now()
-    for (const [client, until] of unavailable) if (until <= now) unavailable.delete(client)
-    return logouts.claim(most, now, after(LEASE_MS), [...unavailable.keys()])
-  }
-
-  const of = ({ isForgotten }: ClientLogoutJob) =>
-    isForgotten ? { ...parts, audit: async () => {} } : parts
   const worker = createWorker<ClientLogoutJob>({
     name: 'client logout',
     atOnce: AT_ONCE,
     wave: 1,
-    claim,
-    work: (job, stop) => attempt(of(job), job, () => tell(job, stop)),
+    claim(most) {
+      const now = clock.now()
+      for (const [client, until] of unavailable) if (until <= now) unavailable.delete(client)
+      return logouts.claim(most, now, after(LEASE_MS), [...unavailable.keys()])
+    },
+    async work(job, stop) {
+      const recording = job.isForgotten ? { ...parts, audit: async () => {} } : parts
+      if (clock.now() >= job.expiresAt) return giveUp(recording, job, job.reason)
+      const { clientId } = job
+      keepFrom(clientId, LEASE_MS)
+      const told = await tell(parts, job, stop).finally(() => unavailable.delete(clientId))
+      if (told?.reason === 'timeout') keepFrom(clientId, REST_MS)
+      worker.ring()
+      return settle(recording, job, told)
+    },
     clock,
     log,
   })
 
-  async function tell(job: ClientLogoutJob, stop: AbortSignal) {
-    const { clientId } = job
-    keepFrom(clientId, LEASE_MS)
-    const told = await tried(parts, job, stop).finally(() => unavailable.delete(clientId))
-    if (told?.reason === 'timeout') keepFrom(clientId, REST_MS)
-    worker.ring()
-    return told
-  }
-
   return {
+    ...worker,
     start() {
-      if (parts.isOn()) worker.start()
+      if (isOn()) worker.start()
     },
-
-    stop: worker.stop,
-
-    /** Call this when a logout is waiting. */
-    ring: worker.ring,
   }
 }
-
-/** The outcome of an attempt. `undefined`: the client was notified. */
-type Told = LogoutFailure | undefined
 
 /** It is unknown whether the client was notified. */
 const STOPPED: LogoutFailure = { reason: 'stopped', isFinal: false }
 
-async function tried(parts: ClientLogoutParts, job: ClientLogoutJob, stop: AbortSignal) {
+/** `undefined`: the client was notified. */
+async function tell(
+  parts: ClientLogoutParts,
+  job: ClientLogoutJob,
+  stop: AbortSignal,
+): Promise<LogoutFailure | undefined> {
   const { signal, cancel } = timeout(parts.clock, ATTEMPT_MS, stop)
   try {
     return await unlessAborted(signal, () => parts.tell(job, signal))
@@ -101,10 +95,8 @@ async function tried(parts: ClientLogoutParts, job: ClientLogoutJob, stop: Abort
   }
 }
 
-async function attempt(parts: ClientLogoutParts, job: ClientLogoutJob, tell: () => Promise<Told>) {
+async function settle(parts: ClientLogoutParts, job: ClientLogoutJob, failure?: LogoutFailure) {
   const { logouts, clock } = parts
-  if (clock.now() >= job.expiresAt) return giveUp(parts, job, job.reason)
-  const failure = await tell()
   const at = clock.now()
   if (failure === STOPPED) return logouts.settle(job, { retryAt: at })
   if (!failure) {
@@ -134,9 +126,8 @@ async function recordFailed(
   last?: string,
 ) {
   const { details, ...whose } = about(job)
-  const client = job.clientId
   const which = reason === 'gave_up' ? reason : 'first'
-  log('warn', 'a client was not told that an account is ended', { client, reason })
+  log('warn', 'a client was not told that an account is ended', { client: job.clientId, reason })
   await audit({
     id: `client_logout_failed:${which}:${job.id}`,
     type: 'client_logout_failed',

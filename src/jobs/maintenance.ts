@@ -1,6 +1,5 @@
 import { within, type Clock } from '../clock.ts'
 import type { OwnKeyRing } from '../crypto/keys.ts'
-import type { Flows } from '../flows/flows.ts'
 import type { Log } from '../contract/index.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
@@ -17,7 +16,15 @@ const HEALTH_MS = 2_000
 /** Whether this process can answer requests. `not_started`: also while it stops. `database`: the database does not answer. */
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
-interface MaintenanceParts extends Pick<Flows, 'passwordReset' | 'invitation'> {
+/** Finishes what a dead process left. `settled` resolves once the work of this process is done. */
+interface Sweeping {
+  sweep(): Promise<void>
+  settled(): Promise<unknown>
+}
+
+interface MaintenanceParts {
+  /** By their names in the log. */
+  sweeping: Record<string, Sweeping>
   settingsKeeper: SettingsKeeper
   keyRing: OwnKeyRing
   store: Pick<AccountFlowsStore, 'now' | 'purge'>
@@ -28,7 +35,7 @@ interface MaintenanceParts extends Pick<Flows, 'passwordReset' | 'invitation'> {
 
 /** Background work: follows the settings, and finishes what a dead process left. */
 export function createMaintenance(parts: MaintenanceParts) {
-  const { settingsKeeper, passwordReset, invitation, mail, keyRing, store, clock, log } = parts
+  const { settingsKeeper, sweeping, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -63,8 +70,9 @@ export function createMaintenance(parts: MaintenanceParts) {
       ]
       if (!sweeps) return
       loops.push(
-        repeat('finishing resets', SWEEP_MS, passwordReset.sweep),
-        repeat('finishing invitations', SWEEP_MS, invitation.sweep),
+        ...Object.entries(sweeping).map(([what, { sweep }]) =>
+          repeat(`finishing ${what}`, SWEEP_MS, sweep),
+        ),
         repeat('tidying the mail outbox', SWEEP_MS, mail.tidy),
         repeat('removing what is over', PURGE_MS, store.purge),
       )
@@ -75,7 +83,7 @@ export function createMaintenance(parts: MaintenanceParts) {
       if (loops.length === 0) return
       // If this fails, the note expires by itself.
       const forget = () => keyRing.forget().catch(() => {})
-      const settled = [passwordReset, invitation].map((flow) => flow.settled())
+      const settled = Object.values(sweeping).map((flow) => flow.settled())
       await within(clock, withinMs, Promise.all([...loops, ...settled]).then(forget))
     },
 

@@ -1,13 +1,13 @@
 import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
-import type { RequestParameters, Requester } from '../contract/index.ts'
+import type { Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
-import { WEEK_MS } from '../store/kind.ts'
-import type { MailOutbox } from '../store/index.ts'
+import { defined, WEEK_MS } from '../store/kind.ts'
+import type { MailOutbox, NewMailJob } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 /** No username or address is longer (RFC 5321, 4.5.3.1.3). A longer text is never looked up. */
-const MAX_IDENTIFIER_LENGTH = 254
+export const MAX_IDENTIFIER_LENGTH = 254
 
 /** The owner wants to know of a change by a stranger, even late. */
 const NOTICE_LIFE_MS = 24 * 3_600_000
@@ -16,64 +16,50 @@ const NOTICE_LIFE_MS = 24 * 3_600_000
 const DUE_AFTER_MS = 50
 const MIN_JOB_LIFE_MS = 3_600_000
 
-export interface MailRequest {
-  /** The id of the job, so that the caller can find it later. `undefined`: a random id. */
+export interface MailRequest extends Pick<
+  NewMailJob,
+  'identifier' | 'accountId' | 'pendingLoginId' | 'parameters' | 'requester'
+> {
+  /** `undefined`: a random id. */
   id?: string
   /** The id of the form that asks. The same form sent again is the same request. `undefined`: each call is a new request. */
   form?: string | undefined
   kind: LinkKind
-  identifier?: string
-  accountId?: string
-  pendingLoginId?: string | undefined
-  parameters: RequestParameters
-  requester: Requester
 }
 
 /**
- * Writes the outbox job of a request for a mail: one write, the same for every account, with no user look-up. A worker takes the job a
- * short time later, so that its work does not slow down the next request. Once its link would be dead, the mail is of no use.
+ * Writes the job of a mail: one write, the same for every account, with no user look-up. A worker takes it a short time later, so that its
+ * work does not slow down the next request. Once its link would be dead, the mail is of no use.
  */
 export function requestMail(
   outbox: Pick<MailOutbox, 'add'>,
-  { form, identifier, accountId, pendingLoginId, ...request }: MailRequest,
+  { form, ...request }: MailRequest,
   settings: Settings,
   now: Date,
 ): Promise<void> {
+  const { kind, identifier, accountId, pendingLoginId } = request
   const week = Math.floor(now.getTime() / WEEK_MS)
-  const { kind } = request
   // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail.
-  const { id = form && idOf([form, kind, identifier, accountId, pendingLoginId, week]) } = request
+  const idOfForm = form && idOf([form, kind, identifier, accountId, pendingLoginId, week])
   const lifetimeMs = settings[MAIL_KINDS[kind].link.lifetime]
   return outbox.add({
     ...request,
     requester: keptRequester(request.requester),
     // One more character shows that the text was too long. It still becomes a job like the others.
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
-    accountId,
-    pendingLoginId,
-    id: id ?? newId(),
+    id: request.id ?? idOfForm ?? newId(),
     ...(form !== undefined && { isOfForm: true }),
     notBefore: new Date(now.getTime() + DUE_AFTER_MS),
     expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
   })
 }
 
-/** Whether a typed text is short enough to name a user. */
-export function isIdentifier(typed: string): boolean {
-  return typed.length <= MAX_IDENTIFIER_LENGTH
-}
-
-interface PasswordChange {
-  /** The id of the end of its sessions; each change has another one. */
+interface PasswordChange extends Pick<NewMailJob, 'isClaim' | 'parameters' | 'requester'> {
+  /** The id of the end of its sessions. */
   id: string
   accountId: string
   /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
   email: string
-  /** Whether the account only claims that address. */
-  isClaim?: boolean | undefined
-  parameters: RequestParameters
-  /** Who changed it. */
-  requester: Requester
 }
 
 /** The id of a change begins with this if the host made it, without a link. */
@@ -85,19 +71,16 @@ const OF_END = 'changed:'
 /** Requests the mail that reports a changed password. Repeated, it requests one mail. */
 export function requestNotice(
   outbox: Pick<MailOutbox, 'add'>,
-  { id, accountId, email, isClaim, parameters, requester }: PasswordChange,
+  { id, email, isClaim, requester, ...change }: PasswordChange,
   now: Date,
 ): Promise<void> {
   return outbox.add({
+    ...change,
     id: `${OF_END}${id}`,
     kind: 'password_changed',
     isOfForm: true,
-    identifier: undefined,
-    accountId,
-    pendingLoginId: undefined,
     sendTo: email,
     ...(isClaim && { isClaim }),
-    parameters,
     requester: keptRequester(requester),
     notBefore: now,
     expiresAt: new Date(now.getTime() + NOTICE_LIFE_MS),
@@ -112,11 +95,9 @@ export function endOfNotice(job: { id: string }) {
 
 /** The part of a requester that a job keeps. Strangers may have sent any text. */
 function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
-  const asked = keptTags(askedTags(uiLocales ?? ''), ' ')
-  const accepted = keptTags(acceptedTags(acceptLanguage ?? ''), ',')
-  return {
-    ...requester,
-    ...(asked !== undefined && { uiLocales: asked }),
-    ...(accepted !== undefined && { acceptLanguage: accepted }),
+  const languages = {
+    uiLocales: keptTags(askedTags(uiLocales ?? ''), ' '),
+    acceptLanguage: keptTags(acceptedTags(acceptLanguage ?? ''), ','),
   }
+  return { ...requester, ...defined(languages) }
 }

@@ -1,4 +1,4 @@
-/** Workers: each takes jobs of a queue, many at a time, and looks for more. A worker does not know what its jobs are about. */
+/** A worker takes jobs of a queue, many at a time, and looks for more. It does not know what its jobs are about. */
 import { setMaxListeners } from 'node:events'
 import { within, type Clock } from '../clock.ts'
 import type { Log } from '../contract/index.ts'
@@ -12,16 +12,14 @@ const GRACE = 0.5
 const FIRST_RETRY_MS = 2_000
 const WAKE_WITHIN_MS = 250
 
-/** The fields of a job that the log names. */
 interface Job {
   id: string
   kind?: string
 }
 
-interface WorkerParts<J extends Job> {
+interface WorkerParts<J> {
   /** The name in the log, such as `mail`. */
   name: string
-  /** The most jobs under way. */
   atOnce: number
   /** The worker takes more once it has room for this many. The steps of jobs that were claimed together share one command. */
   wave: number
@@ -32,20 +30,28 @@ interface WorkerParts<J extends Job> {
   log: Log
 }
 
-/** Takes jobs, many at a time, until it is stopped. */
 export function createWorker<J extends Job>(parts: WorkerParts<J>) {
-  const { atOnce, wave, clock } = parts
+  const { name, atOnce, wave, clock, log } = parts
   const underWay = new Set<Promise<void>>()
   let rung = new AbortController()
-  let ends = newEnds(atOnce)
+  /** Ends the taking of jobs. */
+  let stopping = new AbortController()
+  /** Gives back the running jobs. */
+  let giving = new AbortController()
   let running = Promise.resolve()
 
   const ring = () => rung.abort('rung')
 
+  const logFailure =
+    (what: string, of: object = {}) =>
+    (error: unknown): undefined => {
+      log('error', `${name} ${what} failed`, { ...of, error: String(error) })
+    }
+
   function begin(job: J) {
     const working = parts
-      .work(job, ends.giving.signal)
-      .catch(logFailure(parts, 'job', { job: job.id, ...(job.kind && { kind: job.kind }) }))
+      .work(job, giving.signal)
+      .catch(logFailure('job', { job: job.id, ...(job.kind && { kind: job.kind }) }))
       .finally(() => {
         underWay.delete(working)
         if (underWay.size === atOnce - wave) ring()
@@ -53,10 +59,10 @@ export function createWorker<J extends Job>(parts: WorkerParts<J>) {
     underWay.add(working)
   }
 
-  async function run({ signal }: AbortController) {
+  async function run(signal: AbortSignal) {
     while (!signal.aborted) {
       const free = atOnce - underWay.size
-      const jobs = free < wave ? [] : await parts.claim(free).catch(logFailure(parts, 'outbox'))
+      const jobs = free < wave ? [] : await parts.claim(free).catch(logFailure('outbox'))
       jobs?.forEach(begin)
       if (!jobs) await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
       else if (jobs.length === 0) {
@@ -69,44 +75,29 @@ export function createWorker<J extends Job>(parts: WorkerParts<J>) {
   }
 
   return {
-    /** Call this when there may be something to do. */
+    /** Wakes the worker: there may be something to do. */
     ring,
 
     start() {
-      ends.stopping.abort()
-      ends = newEnds(atOnce)
-      running = run(ends.stopping)
+      stopping.abort()
+      stopping = new AbortController()
+      giving = new AbortController()
+      setMaxListeners(2 * atOnce, giving.signal)
+      running = run(stopping.signal)
     },
 
     /** Takes no more jobs, waits for the running ones, and gives back those that do not end in time: all within `withinMs`. */
     async stop(withinMs: number) {
-      ends.stopping.abort()
+      stopping.abort()
       ring()
       await within(clock, withinMs * GRACE, running)
-      ends.giving.abort()
+      giving.abort()
       await within(clock, withinMs * (1 - GRACE), running)
     },
   }
 }
 
-function logFailure(
-  { name, log }: Pick<WorkerParts<Job>, 'name' | 'log'>,
-  what: string,
-  of: Record<string, string> = {},
-) {
-  return (error: unknown): undefined => {
-    log('error', `${name} ${what} failed`, { ...of, error: String(error) })
-  }
-}
-
-/** `stopping` ends the taking of jobs; `giving` gives back the running ones. */
-function newEnds(atOnce: number) {
-  const giving = new AbortController()
-  setMaxListeners(2 * atOnce, giving.signal)
-  return { stopping: new AbortController(), giving }
-}
-
-/** Plans a look at jobs that become due at a time. If a look is planned for soon after that time, it finds them too. */
+/** Plans to ring once jobs become due at a time. If a ring is planned for soon after that time, it serves them too. */
 export function createWaking(clock: Clock, ring: () => void): (at: Date) => void {
   let planned: number | undefined
 
@@ -124,9 +115,7 @@ export function createWaking(clock: Clock, ring: () => void): (at: Date) => void
   }
 }
 
-/**
- * How many milliseconds to wait before another attempt: about twice as long each time. A random part separates jobs that failed together.
- */
+/** The wait before another attempt: about twice as long each time. A random part separates jobs that failed together. */
 export function backoffMs(attempts: number, mostMs: number): number {
   const longest = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), mostMs)
   return longest / 2 + Math.random() * (longest / 2)

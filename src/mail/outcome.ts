@@ -1,25 +1,54 @@
 /** The outcome of a mail job: its audit events, each recorded once however often the job is taken; and how it ends. */
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
-import type { Clock } from '../clock.ts'
-import type { AuditEvent, Log, MailFailure, MailKind, NoMail } from '../contract/index.ts'
-import type { SentMail } from './sending.ts'
-import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
+import type {
+  IdentifiedClient,
+  MailFailure,
+  MailKind,
+  NoMail,
+  RequestParameters,
+  UserStore,
+} from '../contract/index.ts'
+import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
+import type { AuthorizeSig } from '../crypto/keys.ts'
+import type { LoginCodes } from '../crypto/login-code.ts'
 import type { MailFault } from '../errors.ts'
-import type { AccountFlowsStore, MailJob } from '../store/index.ts'
+import type { Environment } from '../flows/audit.ts'
+import type { ClientNotifications } from '../flows/client-notifications.ts'
+import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
+import { defined } from '../store/kind.ts'
 import { orderOf } from '../store/outbox-record.ts'
+import type { Views } from '../views/index.ts'
+import type { MailSender, SentMail } from './sending.ts'
 
-export interface JobParts {
-  store: Pick<AccountFlowsStore, 'outbox' | 'audit' | TokenPart>
+export interface GlobalLimit {
+  /** Whether taking a job makes sense. */
+  isOpen(): boolean
+  /** Counts one mail, and returns whether it may leave. */
+  mayLeave(): Promise<boolean>
+}
+
+/** What a job needs on its way to a mail that has left. */
+export interface JobParts extends Environment, Pick<ClientNotifications, 'appsOf'> {
+  store: AccountFlowsStore
+  users: UserStore
+  /** `captured` is opened. */
+  pendingLogins: Pick<PendingLoginStore, 'find' | 'change'>
+  /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
+  identify(parameters: RequestParameters): Promise<IdentifiedClient>
+  authorizeSig: AuthorizeSig
+  loginCodes: LoginCodes
+  /** Where links start: base URL and OAuth path, never a part of a request. */
+  oauthUrl: string
+  views: Pick<Views, 'localeFor' | 'mail'>
+  globalLimit: GlobalLimit
+  sender: MailSender
   /** Stands for an account, a mailbox or a typed text, and reveals nothing about it. */
   keyedHash(text: string): string
-  audit(event: AuditEvent): Promise<void>
-  clock: Clock
-  log: Log
 }
 
 /** Reasons that an admin can fix, or should know. Other reasons are ordinary, and leave no dead letter. */
-const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
+const DEAD_LETTERS = new Set<NoMail>([
   'expired',
   'account_gone',
   'disabled',
@@ -29,43 +58,32 @@ const DEAD_LETTERS: ReadonlySet<NoMail> = new Set<NoMail>([
 ])
 
 /** @param reason - why there will be no mail. */
-export async function recordRequested(
-  { audit, keyedHash }: JobParts,
-  job: MailJob,
-  reason?: NoMail,
-) {
+export async function recordRequested(parts: JobParts, job: MailJob, reason?: NoMail) {
+  const { id, identifier, accountId, pendingLoginId } = job
   const { flow, isNotice } = MAIL_KINDS[job.kind]
   if (isNotice) return
   const event = { ...about(job), at: job.requestedAt }
-  await audit({
+  const isTyped = accountId === undefined && identifier !== undefined
+  await parts.audit({
     ...event,
-    id: `requested:${job.id}`,
+    id: `requested:${id}`,
     type: `${flow}_requested`,
     ...(reason !== undefined && { reason }),
-    ...(job.accountId === undefined &&
-      job.identifier !== undefined && {
-        details: { identifier_hash: keyedHash(foldTyped(job.identifier)) },
-      }),
+    ...(isTyped && { details: { identifier_hash: parts.keyedHash(foldTyped(identifier)) } }),
   })
   // If a form asks again for a login, the event was recorded when the login was blocked.
-  if (job.pendingLoginId === undefined || job.isOfForm) return
-  await audit({ ...event, id: `blocked:${job.id}`, type: 'email_login_blocked' })
+  if (pendingLoginId === undefined || job.isOfForm) return
+  await parts.audit({ ...event, id: `blocked:${id}`, type: 'email_login_blocked' })
 }
 
-export function recordSent({ audit, clock }: JobParts, job: MailJob, sent: SentMail) {
-  const { messageId, queueId } = sent
-  const known = {
-    ...(messageId !== undefined && { message_id: messageId }),
-    ...(queueId !== undefined && { queue_id: queueId }),
-  }
-  return audit({
+export const recordSent = ({ audit, clock }: JobParts, job: MailJob, sent: SentMail) =>
+  audit({
     ...about(job),
-    ...detailsOf(job.kind, known),
+    ...detailsOf(job.kind, { message_id: sent.messageId, queue_id: sent.queueId }),
     id: sentId(job),
     type: `${MAIL_KINDS[job.kind].flow}_mail_sent`,
     at: clock.now(),
   })
-}
 
 /** Whether the mail left earlier, and its process died before it could remove the job. */
 export async function wasSent({ store }: JobParts, job: MailJob): Promise<boolean> {
@@ -74,13 +92,13 @@ export async function wasSent({ store }: JobParts, job: MailJob): Promise<boolea
 
 const sentId = ({ id }: MailJob) => `mail_sent:${id}`
 
-export function recordFailed(
+export const recordFailed = (
   { audit, clock }: JobParts,
   job: MailJob,
   reason: MailFailure,
   fault?: MailFault,
-): Promise<void> {
-  return audit({
+) =>
+  audit({
     ...about(job),
     ...detailsOf(job.kind, { ...fault }),
     id: `mail_failed:${job.id}:${job.attempts}:${reason}`,
@@ -88,7 +106,6 @@ export function recordFailed(
     at: clock.now(),
     reason,
   })
-}
 
 function about({ parameters, requester, accountId }: MailJob) {
   return { accountId, clientId: parameters.clientId?.slice(0, MAX_AUDITED_LENGTH), ...requester }
@@ -96,11 +113,10 @@ function about({ parameters, requester, accountId }: MailJob) {
 
 // A notice uses the event types of its flow; `details.mail` tells it apart.
 function detailsOf<Known extends object>(kind: MailKind, known: Known) {
-  const details = { ...(MAIL_KINDS[kind].isNotice && { mail: kind }), ...known }
+  const details = defined({ mail: MAIL_KINDS[kind].isNotice ? kind : undefined, ...known })
   return Object.keys(details).length > 0 ? { details } : {}
 }
 
-/** Whether this worker still holds the job. */
 export async function isHeld(parts: JobParts, job: MailJob): Promise<boolean> {
   return (await parts.store.outbox.isHeld(job)) && isInTime(parts, job)
 }
@@ -108,13 +124,10 @@ export async function isHeld(parts: JobParts, job: MailJob): Promise<boolean> {
 /** After the end of the hold, another worker may take the job at any moment. */
 export const isInTime = ({ clock }: JobParts, job: MailJob) => clock.now() < job.availableAt
 
-/** Ends a job that gets no mail. */
 export async function endJob(parts: JobParts, job: MailJob, reason: NoMail): Promise<undefined> {
   if (!DEAD_LETTERS.has(reason)) await parts.store.outbox.remove(job)
-  else if (await giveUp(parts, job, reason)) {
-    const { id, kind } = job
-    parts.log('warn', 'a request got no mail', { job: id, kind, reason })
-  }
+  else if (await giveUp(parts, job, reason))
+    parts.log('warn', 'a request got no mail', { job: job.id, kind: job.kind, reason })
 }
 
 /** Records why, and ends the job. For a job whose request is recorded without a reason. */

@@ -1,18 +1,15 @@
-import type { NoMail, User, UserStore } from '../contract/index.ts'
-import { MAIL_KINDS } from '../contract/mail-kinds.ts'
+/** Takes a job up to the account that it is for: looks it up, applies the limits, and lets the newest of its requests win. */
+import type { NoMail, User } from '../contract/index.ts'
+import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { whyNoMail } from '../flows/account.ts'
-import { msOverLimit, takesSpare, type LimitParts } from '../jobs/limits.ts'
-import { earlierThan, endEarlierAndCheckOvertaken } from '../jobs/newest.ts'
-import { isIdentifier } from '../jobs/request.ts'
+import { MAX_LINKS } from '../flows/link.ts'
+import { MAX_IDENTIFIER_LENGTH } from '../jobs/request.ts'
 import { isMailAddress } from '../settings/addresses.ts'
-import type { MailJob } from '../store/index.ts'
-import { MAIL_FLOWS, type Recipient } from './kinds.ts'
+import type { JobRecord, MailJob } from '../store/index.ts'
+import { isLater, isWaiting, orderOf } from '../store/outbox-record.ts'
+import { msOverLimit, takesSpare } from './limits.ts'
+import { MAIL_FLOWS, type Recipient } from './links.ts'
 import { endJob, endUnsent, isHeld, recordRequested, wasSent, type JobParts } from './outcome.ts'
-
-export interface ResolveParts extends JobParts, LimitParts {
-  store: JobParts['store'] & LimitParts['store']
-  users: UserStore
-}
 
 /** How long a job is held to be sent: longer than the time in line and the attempt together. */
 export const SEND_LEASE_MS = 60_000
@@ -22,14 +19,8 @@ const LATE_MS = 2_000
 /** A job that is held to be sent. `recipient` is left out if the job has waited since its account was looked up. */
 export type JobToSend = MailJob & { recipient?: Recipient }
 
-/**
- * Looks up the account of a job, and does what is due whether or not the mail will arrive. Returns the job, held to be sent. `undefined`:
- * it is over.
- */
-export async function resolveJob(
-  parts: ResolveParts,
-  job: MailJob,
-): Promise<JobToSend | undefined> {
+/** Does what is due whether or not the mail will arrive. Returns the job, held to be sent. `undefined`: it is over. */
+export async function resolveJob(parts: JobParts, job: MailJob): Promise<JobToSend | undefined> {
   if (job.state === 'superseded') {
     await recordRequested(parts, job)
     return endUnsent(parts, job, 'superseded')
@@ -63,11 +54,10 @@ export async function resolveJob(
 }
 
 /** Returns until when the job is held to be sent. `lost`: this worker no longer holds it. */
-async function hold(parts: ResolveParts, job: MailJob, user: User, refusal: NoMail | undefined) {
+async function hold(parts: JobParts, job: MailJob, user: User, refusal: NoMail | undefined) {
   const { store, clock } = parts
-  // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing. They come only once: a
-  // request that passed may have ended the earlier link.
-  const msOver = refusal || job.isResolved ? 0 : await msOverLimit(parts, job, user)
+  // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing.
+  const msOver = refusal ? 0 : await msOverLimit(parts, job, user)
   if (msOver > 0) {
     if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
     // If another process has the job now, that process needs the spare.
@@ -79,7 +69,7 @@ async function hold(parts: ResolveParts, job: MailJob, user: User, refusal: NoMa
 }
 
 /** A notice over a limit waits until the limit allows it, and replaces earlier waiting notices. */
-async function putOff({ store, clock }: ResolveParts, job: MailJob, { id }: User, ms: number) {
+async function putOff({ store, clock }: JobParts, job: MailJob, { id }: User, ms: number) {
   const now = clock.now()
   const at = new Date(now.getTime() + ms)
   if (at >= job.expiresAt) return 'throttled'
@@ -90,10 +80,7 @@ async function putOff({ store, clock }: ResolveParts, job: MailJob, { id }: User
 }
 
 /** The recipient, or why there is none. If the job had to wait, the current state of the account counts. */
-export async function recipientOf(
-  parts: ResolveParts,
-  job: JobToSend,
-): Promise<Recipient | NoMail> {
+export async function recipientOf(parts: JobParts, job: JobToSend): Promise<Recipient | NoMail> {
   if (job.recipient) return job.recipient
   // The previous process may have died before it recorded the request, or after it sent the mail.
   if (job.attempts > 1) {
@@ -107,18 +94,58 @@ export async function recipientOf(
   return asRecipient(parts, job, user)
 }
 
-async function findUser(parts: ResolveParts, { kind, accountId, identifier }: MailJob) {
+async function findUser(parts: JobParts, { kind, accountId, identifier }: MailJob) {
   if (accountId !== undefined) return (await parts.users.findById(accountId)) ?? 'account_gone'
-  const isMeant = identifier !== undefined && isIdentifier(identifier)
-  const found = isMeant ? await MAIL_FLOWS[kind].findUser?.(parts.users, identifier) : undefined
-  return found ?? 'unknown'
+  if (identifier === undefined || identifier.length > MAX_IDENTIFIER_LENGTH) return 'unknown'
+  return (await MAIL_FLOWS[kind].findUser?.(parts.users, identifier)) ?? 'unknown'
 }
 
-function asRecipient(parts: ResolveParts, { kind, sendTo }: MailJob, user: User) {
+function asRecipient(parts: JobParts, { kind, sendTo }: MailJob, user: User) {
   // A notice of a change to an account leaves, whatever the account's state is by then.
   const refusal =
     sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts.settings()))
   if (refusal) return refusal
   const email = sendTo ?? user.email ?? ''
   return isMailAddress(email) ? { user, email } : 'bad_address'
+}
+
+/**
+ * The newest request of an account and a kind wins: with `newestOnly`, it ends the earlier ones. Returns whether the account has asked again
+ * since; if not, earlier links end too. The job counts as resolved by now, so at least one of two concurrent jobs sees the other.
+ */
+async function endEarlierAndCheckOvertaken({ store, clock }: JobParts, job: MailJob, user: User) {
+  const { outbox } = store
+  const { newestOnly } = MAIL_KINDS[job.kind]
+  const now = clock.now()
+  const requests = await outbox.requestsOf(user.id, job.kind)
+  if (newestOnly) await outbox.supersede(earlierThan(job, requests), now)
+  if (isOvertaken(job, requests)) return true
+  const tokens = tokensOf(store, job.kind)
+  if (newestOnly) {
+    await tokens?.revoke({ userId: user.id, upTo: orderOf(job) }, now)
+    return false
+  }
+  // A later request whose mail has left is no longer in the outbox, but its link is stored.
+  const links = (await tokens?.ofUser(user.id, MAX_LINKS)) ?? []
+  return links.some(
+    (link) =>
+      link.pendingLoginId === job.pendingLoginId && isLater(link, orderOf(job, job.attempts)),
+  )
+}
+
+/** Whether a later request was looked up, even if it is a dead letter by now. Both must be for the same login, or both for none. */
+export function isOvertaken(job: MailJob, requests: JobRecord[]): boolean {
+  return requests.some(
+    (other) =>
+      other.isResolved &&
+      other.pendingLoginId === job.pendingLoginId &&
+      isLater(orderOf(other), orderOf(job)),
+  )
+}
+
+/** The ids of the requests that the job ends. */
+export function earlierThan(job: MailJob, requests: JobRecord[]): string[] {
+  return requests
+    .filter((other) => isWaiting(other) && isLater(orderOf(job), orderOf(other)))
+    .map(({ id }) => id)
 }

@@ -1,13 +1,8 @@
-/** How to send a mail, and how to check sending: the interface of `smtp/` for jobs and the admin API. */
-import type { MailKind } from '../contract/mail-kinds.ts'
+/** How to send a mail, and how to check sending: what `smtp/` implements for the queue and the admin API. */
+import type { MailKind, TransportMail } from '../contract/index.ts'
 import type { Settings } from '../settings/table.ts'
 
-/** One rendered mail. */
-export interface OutgoingMail {
-  to: string
-  subject: string
-  text: string
-  html: string
+export interface OutgoingMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {
   /** Names the kind of mail for machines, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
   kind?: MailKind
 }
@@ -20,12 +15,9 @@ export interface SentMail {
   queueId?: string
 }
 
-/** A connection to the mail server, for one mail. */
+/** For one mail. */
 export interface MailConnection {
-  /**
-   * Throws one of three errors. `ERR_MAIL_ADDRESS`: the address is wrong, and the server has heard nothing yet. `ERR_MAIL_REFUSED`: the
-   * server will never accept this mail. `ERR_MAIL_FAILED`: a later attempt may succeed.
-   */
+  /** Throws `ERR_MAIL_ADDRESS` before the server hears anything, `ERR_MAIL_REFUSED` for good, or `ERR_MAIL_FAILED` for now. */
   send(mail: OutgoingMail): Promise<SentMail>
 }
 
@@ -33,10 +25,7 @@ export interface MailConnection {
 export interface MailPlace {
   /** Mails are leaving just now. So a connection will be free in a moment, and the mail can be made meanwhile. */
   isFlowing: boolean
-  /**
-   * Opens a connection, or takes an idle one that still answers; a transport replaces it. It waits while too many are open. A repeated call
-   * returns the same one. Throws `ERR_MAIL_FAILED`.
-   */
+  /** Opens a connection, or takes an idle one; it waits while too many are open. Always the same one. Throws `ERR_MAIL_FAILED`. */
   open(): Promise<MailConnection>
 }
 
@@ -48,10 +37,8 @@ export interface MailSender {
   /** Whether there is anywhere to send to under the settings in force. */
   canSend(): boolean
   /**
-   * Waits in line under the settings in force, and calls `work` with a place. At its deadline, or when `stop` aborts, the connection is
-   * destroyed at any stage. The running step fails with `ERR_MAIL_FAILED`.
-   *
-   * @returns `undefined`: no place got free in time, or under these settings, or `stop` aborted. Nothing was tried.
+   * Waits in line, and calls `work` with a place. At its deadline, or when `stop` aborts, the connection is destroyed, and the running step
+   * fails with `ERR_MAIL_FAILED`. `undefined`: no place got free in time, or under these settings, or `stop` aborted. Nothing was tried.
    */
   withPlace<T>(stop: AbortSignal, work: (place: MailPlace) => Promise<T>): Promise<T | undefined>
   /** Closes idle connections at once, and busy ones when their mail is through. */
@@ -75,11 +62,9 @@ export type MailStep = (typeof MAIL_STEPS)[number]
 export interface CheckedStep<Step extends string = MailStep> {
   step: Step
   status: 'ok' | 'advice' | 'warning' | 'failed' | 'skipped'
-  /** One sentence about the result. */
   message: string
   /** The other side's reply, without secrets; at most 500 printable characters. */
   reply?: string
-  /** What the admin can do. */
   advice?: string
 }
 
@@ -90,10 +75,7 @@ export interface MailCheckOptions {
   mail?: Omit<OutgoingMail, 'to'>
 }
 
-/**
- * Tests the settings, without the outbox and its connections. It always answers every step, in their order, or one step `transport`
- * instead. It never throws for faults of settings, network or server. It takes at most 32 seconds.
- */
+/** Tests settings within 32 seconds, and throws for no fault of theirs. It answers every step in their order, or one step `transport`. */
 export type CheckMail = (
   settings: Settings,
   options: MailCheckOptions,

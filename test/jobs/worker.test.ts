@@ -8,16 +8,16 @@ import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
 import { voidEverything } from '../../src/flows/account.ts'
 import { hasUsableLink } from '../../src/flows/link.ts'
-import { createGlobalLimit } from '../../src/jobs/limits.ts'
-import { createMailPipeline } from '../../src/jobs/pipeline.ts'
-import { deliverMail, type DeliverParts } from '../../src/mail/deliver.ts'
-import { createMakeMail } from '../../src/mail/render.ts'
+import { createGlobalLimit } from '../../src/mail/limits.ts'
+import { createMailQueue } from '../../src/mail/queue.ts'
+import { deliverMail } from '../../src/mail/deliver.ts'
+import type { JobParts } from '../../src/mail/outcome.ts'
 import { requestNotice } from '../../src/jobs/request.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/mail/resolve.ts'
 import type { MailPlace, OutgoingMail } from '../../src/mail/sending.ts'
 import type { Kind } from '../../src/store/record-store.ts'
 import { endOf } from '../../src/store/tokens.ts'
-import type { AccountFlowsStore, MailJob, MailStage, NewMailJob } from '../../src/store/index.ts'
+import type { MailJob, MailStage, NewMailJob } from '../../src/store/index.ts'
 import { createSettingsKeeper } from '../../src/settings/settings.ts'
 import { createViews } from '../../src/views/index.ts'
 import { eventually } from '../support/eventually.ts'
@@ -42,10 +42,6 @@ const goesOn = () => new AbortController().signal
 
 const views = createViews('', { log: () => {} })
 
-interface MailParts extends DeliverParts {
-  store: AccountFlowsStore
-}
-
 /** An outbox in memory whose steps a test takes by hand, with a clock that only the test moves. Ann has an account. */
 async function outboxByHand(changes: Record<string, string> = {}) {
   let time = Date.now()
@@ -59,8 +55,9 @@ async function outboxByHand(changes: Record<string, string> = {}) {
   const events: AuditEvent[] = []
   const mails: OutgoingMail[] = []
   const settings = keeper.current
-  const makeMail = createMakeMail({
+  const parts: JobParts = {
     store,
+    users,
     pendingLogins: store.pendingLogins,
     identify: async () => ({ parameters: {} }),
     appsOf: async () => undefined,
@@ -69,19 +66,14 @@ async function outboxByHand(changes: Record<string, string> = {}) {
     oauthUrl: 'https://id.example',
     views,
     settings,
-    clock,
-  })
-  const parts: MailParts = {
-    store,
-    users,
-    settings,
-    makeMail,
     globalLimit: createGlobalLimit(store.limits, settings, clock.now),
     async audit(event: AuditEvent) {
       if (!events.some(({ id }) => id === event.id)) events.push(event)
     },
     keyedHash: (text: string) => text,
     sender: {
+      canSend: () => true,
+      close() {},
       // A connection is free at once.
       withPlace: <T>(_stop: AbortSignal, work: (place: MailPlace) => Promise<T>) =>
         work({
@@ -150,7 +142,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
     },
     hasLink: (user: typeof ANN) => hasUsableLink(store.resetTokens, user, after(0)),
     /** Before each connection, something happens. */
-    delayed(happens: () => unknown, isFlowing: boolean): MailParts {
+    delayed(happens: () => unknown, isFlowing: boolean): JobParts {
       const { sender } = parts
       const withPlace: typeof sender.withPlace = (stop, work) =>
         sender.withPlace(stop, ({ open }) =>
@@ -222,10 +214,9 @@ describe('Accounts that are slow to find', () => {
     const waiting: (() => void)[] = []
     const asked: string[] = []
     const [atOnce, sent] = [new Set<number>(), () => mails.map(({ to }) => to)]
-    const pipeline = createMailPipeline({
+    const queue = createMailQueue({
       ...parts,
       clock: { ...parts.clock, sleep: systemClock.sleep },
-      sender: { ...parts.sender, canSend: () => true, close() {} },
       users: {
         ...users,
         async findById(id) {
@@ -235,7 +226,7 @@ describe('Accounts that are slow to find', () => {
         },
       },
     })
-    pipeline.start()
+    queue.start()
     for (let done = 0; done < slow.length;) {
       const ready = Math.min(50, slow.length - done)
       await eventually('the next accounts are asked for', () => waiting.length >= ready)
@@ -246,7 +237,7 @@ describe('Accounts that are slow to find', () => {
       for (const goOn of waiting.splice(0)) goOn()
     }
     await eventually('all mails leave', () => mails.length === slow.length + 1)
-    await pipeline.stop(1_000)
+    await queue.stop(1_000)
     expect(Math.max(...atOnce)).to.equal(50)
     expect(asked.filter((id) => slow.includes(id)).toSorted()).to.deep.equal(slow.toSorted())
   })
@@ -254,7 +245,7 @@ describe('Accounts that are slow to find', () => {
 
 describe('A mail whose link was voided', () => {
   /** As "This wasn't me" does. */
-  const voidAll = ({ store }: MailParts) => voidEverything(store, ANN.id)
+  const voidAll = ({ store }: JobParts) => voidEverything(store, ANN.id)
 
   async function expectMails(count: number, work: Awaited<ReturnType<typeof outboxByHand>>) {
     const { parts, mails, hasLink } = work
@@ -268,11 +259,9 @@ describe('A mail whose link was voided', () => {
     const outbox = await outboxByHand()
     const { parts, ask, hold } = outbox
     await ask()
-    const { makeMail } = parts
-    const late: MailParts = {
-      ...parts,
-      makeMail: (...of) => voidAll(parts).then(() => makeMail(...of)),
-    }
+    const identify: JobParts['identify'] = (parameters) =>
+      voidAll(parts).then(() => parts.identify(parameters))
+    const late = { ...parts, identify }
     await deliverMail(late, await hold(), goesOn())
     await expectMails(0, outbox)
   })

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
-import { earlierThan, isOtherUnderWay, isOvertaken } from '../../../src/jobs/newest.ts'
+import { isOtherUnderWay } from '../../../src/mail/limits.ts'
+import { earlierThan, isOvertaken } from '../../../src/mail/resolve.ts'
 import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../../../src/store/index.ts'
 import { after, claimOne, minute, mustExist, sampleMailJob } from './samples.ts'
 

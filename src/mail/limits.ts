@@ -1,17 +1,15 @@
 /**
- * Limits on mails for an account and for a mailbox. A request over a limit ends silently and without a mail, before it supersedes,
- * invalidates or creates anything. An account without a usable link still gets a mail while it has its spare, so strangers cannot lock a
- * user out. A notice waits instead.
+ * Limits on mails for an account and for a mailbox. A request over a limit ends without a mail, before it changes anything. An account
+ * without a usable link still gets its spare mail, so strangers cannot lock a user out. A notice waits instead.
  */
-import type { Clock } from '../clock.ts'
 import type { User } from '../contract/index.ts'
-import { MAIL_KINDS, tokensOf, type TokenPart } from '../contract/mail-kinds.ts'
+import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { hasUsableLink } from '../flows/link.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore, MailJob, RateLimits } from '../store/index.ts'
-import { isOtherUnderWay } from './newest.ts'
+import type { JobRecord, MailJob, RateLimits } from '../store/index.ts'
+import type { GlobalLimit, JobParts } from './outcome.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
@@ -23,17 +21,10 @@ const LATE_MS = 1_000
 /** What is counted, the window in milliseconds, and the most hits in it. A 0 means that there is no such limit. */
 type Limit = [key: string, windowMs: number, most: number]
 
-export interface LimitParts {
-  store: Pick<AccountFlowsStore, 'outbox' | 'limits' | TokenPart>
-  keyedHash(text: string): string
-  settings(): Settings
-  clock: Clock
-}
-
 /** The limits of a mail. The limits of one list are counted at once. If one is exceeded, the next list is not counted. */
-function tableOf({ settings, keyedHash }: LimitParts, job: MailJob, user: User) {
+function tableOf({ settings, keyedHash }: JobParts, job: MailJob, user: User) {
   const { kind, sendTo = user.email } = job
-  const { link } = MAIL_KINDS[kind]
+  const { link, isNotice } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()
   const soonMs = resendCooldown - Math.min(LATE_MS, resendCooldown / 2)
   const lifeMs = link ? settings()[link.lifetime] : 0
@@ -66,51 +57,61 @@ function tableOf({ settings, keyedHash }: LimitParts, job: MailJob, user: User) 
     [[`${own}spare:${kind}:${owner}`, verifies ? Math.max(lifeMs, DAY_MS) : lifeMs, 1]],
     [[`spares:${kind}:${mailbox}`, lifeMs, isClaim && !verifies ? most : 0]],
   ]
-  return { notices, requests, spares }
+  return { counted: isNotice ? notices : requests, spares }
 }
 
 /** Counts a mail, and returns for how many milliseconds it is over a limit. 0: it is within all limits. */
-export function msOverLimit(parts: LimitParts, job: MailJob, user: User): Promise<number> {
-  const { notices, requests } = tableOf(parts, job, user)
-  return msOver(parts, MAIL_KINDS[job.kind].isNotice ? notices : requests)
-}
+export const msOverLimit = (parts: JobParts, job: MailJob, user: User): Promise<number> =>
+  msOver(parts, tableOf(parts, job, user).counted)
 
 /** Whether the account of a request over a limit still gets a mail. This uses up the spare, whatever becomes of the mail. */
-export async function takesSpare(parts: LimitParts, job: MailJob, user: User): Promise<boolean> {
+export async function takesSpare(parts: JobParts, job: MailJob, user: User): Promise<boolean> {
   const { store, clock } = parts
   // Reads the outbox first: a mail that leaves between the two reads has already stored its link.
   const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (isOtherUnderWay(job, requests, clock.now())) return false
   const tokens = tokensOf(store, job.kind)
-  const hasLink = tokens && (await hasUsableLink(tokens, user, clock.now(), job.pendingLoginId))
-  if (hasLink) return false
+  if (tokens && (await hasUsableLink(tokens, user, clock.now(), job.pendingLoginId))) return false
   return (await msOver(parts, tableOf(parts, job, user).spares)) === 0
 }
 
-async function msOver({ store }: LimitParts, lists: Limit[][]): Promise<number> {
+/** Whether the mail of another request may still leave. If the job is for a login, only requests of that login count. */
+export function isOtherUnderWay(job: MailJob, requests: JobRecord[], at: Date): boolean {
+  return requests.some(
+    (other) =>
+      other.id !== job.id &&
+      other.state === 'resolved' &&
+      other.expiresAt > at &&
+      (job.pendingLoginId === undefined || other.pendingLoginId === job.pendingLoginId),
+  )
+}
+
+async function msOver({ store }: JobParts, lists: Limit[][]): Promise<number> {
   for (const list of lists) {
-    const limits = list.filter(([, windowMs, most]) => windowMs > 0 && most > 0)
-    const hits = limits.map(([key, windowMs, most]) =>
-      store.limits.hit(`mails:${key}`, windowMs, most),
-    )
-    const over = (await Promise.all(hits)).filter(({ count }, i) => count > (limits[i]?.[2] ?? 0))
-    if (over.length > 0) return Math.max(1, ...over.map(({ msToEnd }) => msToEnd))
+    const over = list.map(async ([key, windowMs, most]) => {
+      if (windowMs <= 0 || most <= 0) return 0
+      const { count, msToEnd } = await store.limits.hit(`mails:${key}`, windowMs, most)
+      return count > most ? Math.max(1, msToEnd) : 0
+    })
+    const longest = Math.max(...(await Promise.all(over)))
+    if (longest > 0) return longest
   }
   return 0
 }
 
-export type GlobalLimit = ReturnType<typeof createGlobalLimit>
-
 /** `mails_per_minute`: the most mails that leave in a minute, from all processes together. The others wait. */
-export function createGlobalLimit(limits: RateLimits, settings: () => Settings, now: () => Date) {
+export function createGlobalLimit(
+  limits: RateLimits,
+  settings: () => Settings,
+  now: () => Date,
+): GlobalLimit {
   let full = { until: new Date(0), most: 0 }
 
   return {
-    /** Whether taking a job makes sense. A changed limit applies at once. */
+    // A changed limit applies at once.
     isOpen: () => now() >= full.until || settings().mailsPerMinute !== full.most,
 
-    /** Counts one mail, and returns whether it may leave. */
-    async mayLeave(): Promise<boolean> {
+    async mayLeave() {
       const { mailsPerMinute: most } = settings()
       if (most === 0) return true
       const { count, msToEnd } = await limits.hit('mails:all', MINUTE_MS, most)

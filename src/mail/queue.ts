@@ -1,14 +1,9 @@
-/**
- * Jobs: a queue in the store, and workers that take from it, in any number of processes. This file takes a mail from its job until it has
- * left. It never knows a token, a text, or a mail server.
- */
-import { deliverMail, type DeliverParts } from '../mail/deliver.ts'
-import { endUnsent } from '../mail/outcome.ts'
-import { resolveJob, SEND_LEASE_MS } from '../mail/resolve.ts'
-import type { MailSender } from '../mail/sending.ts'
+/** The queue of mails. It takes a mail from its job until it has left, in any number of processes. */
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
-import { createGlobalLimit } from './limits.ts'
-import { createWaking, createWorker } from './worker.ts'
+import { createWaking, createWorker } from '../jobs/worker.ts'
+import { deliverMail } from './deliver.ts'
+import { endUnsent, type JobParts } from './outcome.ts'
+import { resolveJob, SEND_LEASE_MS } from './resolve.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */
@@ -18,16 +13,10 @@ const LOOK_UP_AT_ONCE = 50
 /** Mails in places, mails in line, and mails whose outcome is being written. */
 const SEND_AT_ONCE = 100
 
-interface PipelineParts extends Omit<DeliverParts, 'globalLimit'> {
-  sender: MailSender
-}
-
 /** Looks accounts up even while the mail server is slow, so that earlier links die. */
-export function createMailPipeline(given: PipelineParts) {
-  const { store, settings, sender, clock, log } = given
+export function createMailQueue(parts: JobParts) {
+  const { store, sender, globalLimit, clock, log } = parts
   const { outbox } = store
-  const globalLimit = createGlobalLimit(store.limits, settings, clock.now)
-  const parts = { ...given, globalLimit }
   let lookingUp = 0
   let sending = 0
   // While mails cannot leave, or there is no room, jobs are only resolved, and wait.
@@ -76,18 +65,15 @@ export function createMailPipeline(given: PipelineParts) {
     clock,
     log,
   })
-
-  /** Looks for due jobs a random short time after a given time. Without it, the worker finds them within a second. */
-  const wake = createWaking(clock, worker.ring)
+  const wakeAt = createWaking(clock, worker.ring)
 
   return {
     start: worker.start,
 
-    wake,
-
+    /** Adds a job, and wakes the worker once it is due. Without that, a worker finds it within a second. */
     async add(job: NewMailJob) {
       await outbox.add(job)
-      wake(job.notBefore)
+      wakeAt(job.notBefore)
     },
 
     /** Ends the jobs that are unreadable, or that no worker sent within their life. */
@@ -100,7 +86,7 @@ export function createMailPipeline(given: PipelineParts) {
   }
 }
 
-async function tidy(parts: PipelineParts, claim: () => Promise<MailJob[]>): Promise<void> {
+async function tidy(parts: JobParts, claim: () => Promise<MailJob[]>): Promise<void> {
   const { store, clock, log } = parts
   for (const job of await store.outbox.giveUpUnreadable(clock.now())) {
     const message = 'a mail job is damaged and cannot be read; it is a dead letter now'

@@ -1,0 +1,155 @@
+/** What differs between the kinds of mail: the user that a typed name means, who gets no such mail, and the link with its lifetime. */
+import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
+import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import { formQuery, linkQuery } from '../contract/requests.ts'
+import { passwordDigest } from '../crypto/password.ts'
+import { hashToken, newId, newToken } from '../crypto/token.ts'
+import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
+import { KEEP_LOGIN_MS, isWaitingPage } from '../flows/waiting-login.ts'
+import { endOfNotice } from '../jobs/request.ts'
+import type { Settings } from '../settings/table.ts'
+import type { MailJob } from '../store/index.ts'
+import { orderOf } from '../store/outbox-record.ts'
+import type { MailLocals } from '../views/index.ts'
+import type { JobParts } from './outcome.ts'
+
+interface MailFlow {
+  /** Left out: this kind is never requested by an identifier. */
+  findUser?(users: UserStore, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
+  /** Why this account gets no such mail. `undefined`: it gets one. */
+  refuses?(user: User, settings: Settings): NoMail | undefined
+  /** Makes the link with genuine parameters, and stores the hash of its token. `superseded`: the user has asked for another since. */
+  mint(
+    parts: JobParts,
+    job: MailJob,
+    recipient: Recipient,
+    parameters: RequestParameters,
+  ): Promise<MailLink | 'superseded'>
+}
+
+export interface Recipient {
+  user: User
+  /** The stored address, never the typed one. */
+  email: string
+}
+
+/** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */
+export interface MailLink extends Pick<
+  MailLocals,
+  'link' | 'lifetimeMs' | 'login' | 'apps' | 'isByHost'
+> {
+  /** The id of its token. Left out: the link leads to a public page. */
+  id?: string
+  /** The language of the mail, and of the pages that the link opens. */
+  locale: string
+}
+
+/** A link to a password form. Only the newest link of an account is live. */
+function mintPasswordLink(kind: PasswordLinkKind): MailFlow['mint'] {
+  const { page, link } = MAIL_KINDS[kind]
+  return async (parts, job, recipient, parameters) => {
+    const locale = localeOf(parts, job, recipient.user)
+    const { token, record, told } = newLinkToken(parts, kind, job, recipient)
+    // No link is issued if a later request has one.
+    const isIssued = await parts.store[link.tokens].issue({ ...record, parameters, locale })
+    if (!isIssued) return 'superseded'
+    return { ...told, link: `${parts.oauthUrl}${page}?token=${token}`, locale }
+  }
+}
+
+/** It makes the transition (none) → unused of section 3.2. */
+const verificationMail: MailFlow = {
+  findUser: findByName,
+
+  refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
+
+  async mint(parts, job, recipient, parameters) {
+    const { pendingLogins, authorizeSig, loginCodes, store } = parts
+    const { user } = recipient
+    const { pendingLoginId: id } = job
+    const pending = await pendingLogins.find(
+      id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
+    )
+    const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
+    const { token, record, told } = newLinkToken(parts, 'email_verification', job, recipient)
+    const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
+    if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
+    // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
+    const pendingLoginId = job.pendingLoginId ?? pending?.id
+    await store.verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
+    const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
+    // The mail shows a code only if the waiting page accepts one.
+    const isShown = pending && isWaitingPage(pending) && isUnchanged(pending, user)
+    return {
+      ...told,
+      link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
+      ...(isShown && { login: { code: loginCodes.codeOf(pending.id), at: pending.createdAt } }),
+      locale,
+    }
+  },
+}
+
+/** The behaviour of each kind in `contract/mail-kinds.ts`. */
+export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
+  /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
+  password_reset: {
+    mint: mintPasswordLink('password_reset'),
+    findUser,
+    refuses({ passwordHash, emailVerified }, { resetRequiresVerifiedEmail }) {
+      if (passwordHash === undefined) return 'no_password'
+      return resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : undefined
+    },
+  },
+
+  email_verification: verificationMail,
+
+  /** It makes the same transitions of section 3.4. */
+  invitation: { mint: mintPasswordLink('invitation'), refuses: whyNoInvitation },
+
+  /** The notice of a changed password. Its link leads to the forgot-password form, and holds no secret. */
+  password_changed: {
+    async mint(parts, job, { user }) {
+      const locale = localeOf(parts, job, user)
+      const { endId, isByHost } = endOfNotice(job)
+      // A stranger may have chosen the parameters of the reset, so the link leaves them out.
+      const link = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${formQuery({}, locale)}`
+      return { link, apps: await parts.appsOf(user.id, endId), isByHost, locale }
+    },
+  },
+}
+
+/** Makes a token, the record of it, and what the mail says about it. */
+function newLinkToken(
+  { settings, clock }: JobParts,
+  kind: LinkKind,
+  job: MailJob,
+  { user, email }: Recipient,
+) {
+  const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
+  const createdAt = clock.now()
+  const token = newToken()
+  const record = {
+    id: newId(),
+    tokenHash: hashToken(token),
+    userId: user.id,
+    email,
+    passwordDigest: passwordDigest(user.passwordHash),
+    ...orderOf(job, job.attempts),
+    createdAt,
+    expiresAt: new Date(createdAt.getTime() + lifetimeMs),
+  }
+  return { token, record, told: { id: record.id, lifetimeMs } }
+}
+
+/** @param uiLocales - of the login that waits for the mail. */
+function localeOf(
+  { views }: JobParts,
+  { requester }: MailJob,
+  { locale: user }: User,
+  uiLocales?: unknown,
+) {
+  // The request of an admin does not show the reader's language.
+  if (requester.isAdmin) return views.localeFor({ user })
+  const asked = requester.uiLocales ?? (typeof uiLocales === 'string' ? uiLocales : undefined)
+  return views.localeFor({ asked, user, accepted: requester.acceptLanguage })
+}
