@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { AccountFlows } from './account-flows.ts'
 import { createAdminApi } from './admin/admin-api.ts'
-import type { Requester } from './contract/index.ts'
+import type { Requester, User } from './contract/index.ts'
 import { createAuthorizeSig, createKeyRing, createOwnKeyRing, keyedHashBy } from './crypto/keys.ts'
 import { createLoginCodes } from './crypto/login-code.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
@@ -55,9 +55,7 @@ import { createViews } from './views/index.ts'
  */
 export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const checked = checkOptions(options)
-  const { baseUrl, users, transport, allowPrivateNetworks, clock, log } = checked
-  const basePath = baseUrl.pathname.replace(/\/$/, '')
-  const oauthUrl = `${baseUrl.origin}${basePath}${checked.oauthPath}`
+  const { baseUrl, basePath, oauthUrl, users, transport, clock, log } = checked
   const requesterOf = (req: IncomingMessage) => requesterBehind(req, checked.trustedProxies)
 
   // The keys, the store, and the settings in it.
@@ -74,23 +72,28 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const common = { settings, audit, clock, log }
 
   // What the keys sign, seal and hash; passwords.
-  const authorizeSig = createAuthorizeSig(keys)
-  const loginCodes = createLoginCodes(keys)
   const keyedHash = keyedHashBy(keys)
-  const keyed = { keyedHash, authorizeSig, loginCodes }
+  const authorizeSig = createAuthorizeSig(keys)
+  const keyed = { keyedHash, authorizeSig, loginCodes: createLoginCodes(keys) }
   const keyRing = createOwnKeyRing(store.keyRings, keys, oauthUrl)
   const passwords = createPasswords(checked, settings)
   const { passwordRules, verifyPassword, dearestCost } = passwords
   const hashPassword = (password: string, by?: Requester) =>
     passwords.hashPassword(password, by && hashQueueOf(by))
+  const forgetTriesOf = (user: User, by: Requester) =>
+    forgetTries({ limits, keyedHash, users }, user, by)
 
   // The provider: its clients, and what notifies them that an account is signed out.
   const { provider, attach } = createAttachment()
   const clients = createClients(provider, baseUrl.origin)
   const isOn = () => isBackchannelLogoutOn(provider())
-  const tell = createTellClient({ provider, post: createPostForm(allowPrivateNetworks), log })
+  const tell = createTellClient({
+    provider,
+    post: createPostForm(checked.allowPrivateNetworks),
+    log,
+  })
   const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
-  const { clientsOf, appsOf } = createClientNotifications(isOn, logouts, clients.nameOf, log)
+  const notifications = createClientNotifications(isOn, logouts, clients.nameOf, log)
 
   // The sessions at the provider, how requests go on there, and its checks.
   const own = createOwnAdapter({ providerRecords: store.providerRecords, box, clock })
@@ -107,27 +110,30 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const watchedUsers = usersVoidingLinks(users, store)
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
+  const checkMail = createMailCheck(clock, refreshTokens, transport)
   const sender = createMailSender(settings, clock, refreshTokens, transport)
-  const globalLimit = createGlobalLimit(limits, settings, clock.now)
-  const linkParts = { pendingLogins, authorizeSig, loginCodes, appsOf, oauthUrl, views }
-  const sending = { sender, globalLimit, identify: clients.identify }
-  const mailParts = { store, users: watchedUsers, keyedHash, ...linkParts, ...sending }
-  const mail = createMailQueue({ ...mailParts, ...common })
+  const mail = createMailQueue({
+    store,
+    users: watchedUsers,
+    clients: { identify: clients.identify, appsOf: notifications.appsOf },
+    keyed,
+    oauthUrl,
+    views,
+    globalLimit: createGlobalLimit(limits, settings, clock.now),
+    sender,
+    ...common,
+  })
 
   // The flows.
   const flows = createFlows({
     store,
     users: watchedUsers,
     outbox: mail,
-    sessions,
-    clientsOf,
-    appsOf,
-    liveSession,
+    passwords: { ...passwordRules, hash: hashPassword, forgetTries: forgetTriesOf },
+    sessions: { ...sessions, liveOf: liveSession },
+    clients: notifications,
+    keyed,
     requesterOf,
-    passwordRules,
-    hashPassword,
-    forgetTries: (user, by) => forgetTries({ limits, keyedHash, users }, user, by),
-    ...keyed,
     ...common,
   })
   const { passwordReset, invitation } = flows
@@ -148,7 +154,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     views,
     keyedHash,
     requesterOf,
-    oauthUrl,
     ...common,
   })
   const added = { sessions, policy, openLogin, routes, answerOutage, browserCookie }
@@ -156,22 +161,18 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   // What admins see.
   const adminApi = createAdminApi(
     {
-      ...checked,
-      ...keyed,
+      options: checked,
       store,
       users,
       settingsKeeper,
-      keyRing,
-      oauthUrl,
-      views,
-      clientsOf,
-      endSessions: flows.endSessions,
-      invite: invitation.invite,
-      outbox: mail,
-      canSend: sender.canSend,
-      checkMail: createMailCheck(clock, refreshTokens, transport),
-      dearestCost,
-      requesterOf,
+      keyed,
+      flows: {
+        invite: invitation.invite,
+        endSessions: flows.endSessions,
+        clientsOf: notifications.clientsOf,
+      },
+      mail: { add: mail.add, canSend: sender.canSend, check: checkMail, views },
+      processes: { keyRings: keyRing.all, dearestCost },
       ...common,
     },
     `${basePath}${checked.adminPath}`,

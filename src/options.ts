@@ -125,11 +125,15 @@ export function checkOptions(options: AccountFlowsOptions) {
   const adminPath = options.adminPath ?? '/admin/api'
   checkPaths(oauthPath, adminPath)
   const baseUrl = checkBaseUrl(options.baseUrl, refuse)
+  const basePath = baseUrl.pathname.replace(/\/$/, '')
   return {
     ...options,
     ...checkAdmin(options, refuse),
     baseUrl,
+    basePath,
     oauthPath,
+    /** The issuer; where links start. */
+    oauthUrl: `${baseUrl.origin}${basePath}${oauthPath}`,
     adminPath,
     secrets: checkSecrets(options.secrets, refuse),
     bcryptCost,

@@ -5,7 +5,7 @@ import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
 import { newId } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import { networkOf } from '../http/requester.ts'
+import { networkOf, requesterOf } from '../http/requester.ts'
 import { refusal, type AdminParts, type Problem } from './operation.ts'
 import {
   ADMIN_SCOPES,
@@ -118,12 +118,13 @@ type Failure =
 
 /** Lets in requests with a right bearer token (5.1) and scope. The limit of failures stops no right token, so that it locks no admin out. */
 export function createAdminAuth(parts: AdminParts) {
-  const { adminTokens, adminJwt, requesterOf, store, audit, clock, log } = parts
+  const { options, store, audit, clock, log } = parts
+  const { adminTokens, adminJwt, trustedProxies } = options
   const checkToken = adminJwt ? createJwtCheck(adminJwt, clock) : createTokenCheck(adminTokens)
 
   /** Counts a failure. Answers how many seconds the network has to wait; `undefined`: it is within the limit. */
   async function count(ctx: Context, failure: Failure): Promise<number | undefined> {
-    const requester = requesterOf(ctx.req)
+    const requester = requesterOf(ctx.req, trustedProxies)
     const key = `admin_failures:${networkOf(requester.address)}`
     const { count, msToEnd } = await store.limits.hit(key, MINUTE_MS, FAILURES_PER_MINUTE)
     const event = { id: newId(), type: 'admin_auth_failed', at: clock.now(), ...requester } as const

@@ -46,7 +46,7 @@ export function codeOf(error: unknown): string {
 
 /** The checks that the doctor makes in the database, one after the other. If it does not answer, the others are skipped. */
 export async function databaseChecks(parts: AdminParts): Promise<Check[]> {
-  const { store, keyRing, settingsKeeper, settings, clock } = parts
+  const { store, processes, settingsKeeper, settings, clock } = parts
   const now = () => clock.now().getTime()
   const askedAt = now()
   const storeTime = await inTime(clock, store.now()).catch(codeOf)
@@ -65,7 +65,7 @@ export async function databaseChecks(parts: AdminParts): Promise<Check[]> {
       finding('failed', `This could not be checked (${codeOf(error)}).`, advice)
     return { step, ...(await inTime(clock, find()).catch(unread)) }
   }
-  const keys = await look('keys', async () => ringsCheck(await keyRing.all()))
+  const keys = await look('keys', async () => ringsCheck(await processes.keyRings()))
   return [
     { ...keys, ...weakKeyCheck(parts) },
     { step: 'database', ...database },
@@ -111,7 +111,7 @@ function ringsCheck(rings: readonly string[][]): Finding {
 }
 
 /** `undefined`: each key and token is long enough. */
-function weakKeyCheck({ secrets, adminTokens }: AdminParts): Finding | undefined {
+function weakKeyCheck({ options: { secrets, adminTokens } }: AdminParts): Finding | undefined {
   const isShort = secrets.some((key) => key.length < MIN_KEY_BYTES)
   const isGuessable = adminTokens.some(({ token }) => token.length < MIN_ADMIN_TOKEN_LENGTH)
   if (!isShort && !isGuessable) return undefined

@@ -20,7 +20,7 @@ type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made from; everything newest first. */
 export async function mailHistory(parts: AdminParts, user: User) {
-  const { store, users, clock, settings, canSend } = parts
+  const { store, users, mail, clock, settings } = parts
   const { id: accountId, email } = user
   const [mails, events, reported, askedInVain, named] = await Promise.all([
     store.outbox.list({ accountId, limit: MAX }, clock.now()),
@@ -39,15 +39,15 @@ export async function mailHistory(parts: AdminParts, user: User) {
     askedInVain,
     /** Whether several accounts have verified its address, so that the address names none of them. */
     isShared: named === 'ambiguous',
-    canSend: canSend(),
+    canSend: mail.canSend(),
   }
 }
 
 /** The newest request that named no account by its address, or that the host denied. A denied request may also hold its username. */
-async function lastInVain({ store, keyedHash }: AdminParts, { email, username }: User) {
+async function lastInVain({ store, keyed }: AdminParts, { email, username }: User) {
   const newest = async (typed: string | undefined, reasons: string[]) => {
     if (typed === undefined) return []
-    const identifierHash = keyedHash(foldTyped(typed))
+    const identifierHash = keyed.keyedHash(foldTyped(typed))
     const asked = await store.audit.list({ identifierHash, limit: 1 })
     return asked.filter(({ reason }) => reasons.includes(reason ?? ''))
   }

@@ -39,11 +39,11 @@ export const doctorOperations = {
 }
 
 async function mailChecks(parts: AdminParts, to: string | undefined): Promise<Check[]> {
-  const { settings, settingsKeeper, transport, clock, checkMail } = parts
+  const { settings, settingsKeeper, options, mail, clock } = parts
   // Reads the stored settings: another process may have changed them just now.
   await inTime(clock, settingsKeeper.refresh()).catch(() => {})
-  const checks = await checkMail(settings(), defined({ to }))
-  const isInDevelopment = transport?.isStandIn && !isSmtpConfigured(settings())
+  const checks = await mail.check(settings(), defined({ to }))
+  const isInDevelopment = options.transport?.isStandIn && !isSmtpConfigured(settings())
   return isInDevelopment ? checks.map(inDevelopment) : checks
 }
 
@@ -53,10 +53,10 @@ function inDevelopment(check: Check): Check {
   return { ...check, status: 'warning', message }
 }
 
-async function storedHashesCheck({ dearestCost, bcryptCost }: AdminParts): Promise<Check[]> {
-  const cost = dearestCost()
+async function storedHashesCheck({ processes, options }: AdminParts): Promise<Check[]> {
+  const cost = processes.dearestCost()
   if (cost === undefined) return []
-  const message = `A stored hash has the cost ${cost}, and bcryptCost is ${bcryptCost}: logins of its account can be told by their time.`
+  const message = `A stored hash has the cost ${cost}, and bcryptCost is ${options.bcryptCost}: logins of its account can be told by their time.`
   const advice = `Hash that password again when its owner signs in, or set bcryptCost to ${cost - 2} or more.`
   return [{ step: 'stored_hashes', ...finding('warning', message, advice) }]
 }
@@ -78,7 +78,8 @@ async function rangeCheck({ settings, clock }: AdminParts): Promise<Check[]> {
 }
 
 /** Fetches from here. This does not show whether others can reach it. */
-async function baseUrlCheck({ oauthUrl, clock }: AdminParts): Promise<Check> {
+async function baseUrlCheck({ options, clock }: AdminParts): Promise<Check> {
+  const { oauthUrl } = options
   const step = 'base_url'
   const url = `${oauthUrl}/.well-known/openid-configuration`
   const advice = 'Check baseUrl and oauthPath, the proxy in front, and its certificate.'

@@ -66,7 +66,7 @@ export const mailOperations = {
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
-    async run({ body, record }, { settingsKeeper, views, checkMail, clock }) {
+    async run({ body, record }, { settingsKeeper, mail: { views, check }, clock }) {
       const { to, settings: wanted = {} } = body
       if (!isMailAddress(to)) return notAnAddress(to, 'sent')
       await settingsKeeper.refresh()
@@ -75,7 +75,7 @@ export const mailOperations = {
       const keys = Object.keys(wanted)
       await record('mail_test', keys.length > 0 ? { details: { keys } } : {})
       const mail = views.mail('test', { username: '', link: '', at: clock.now() })
-      const checks = await checkMail(tried.settings, { to, mail })
+      const checks = await check(tried.settings, { to, mail })
       return reportOf(checks.map((check) => withSecretsLeft(check, tried.secretsLeft)))
     },
   }),
@@ -90,7 +90,7 @@ export const mailOperations = {
     async run({ query }, parts) {
       const mail = previewMail(parts, query)
       if (mail) return mail
-      const expected = `one of ${parts.views.locales.join(', ')}`
+      const expected = `one of ${parts.mail.views.locales.join(', ')}`
       return invalid('There is no such locale.', { key: 'locale', expected, got: 'another locale' })
     },
   }),
@@ -138,11 +138,14 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
-type PreviewParts = Pick<AdminParts, 'views' | 'oauthUrl' | 'settings' | 'clock'>
+interface PreviewParts extends Pick<AdminParts, 'settings' | 'clock'> {
+  mail: Pick<AdminParts['mail'], 'views'>
+  options: { oauthUrl: string }
+}
 
 /** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
 export function previewMail(
-  { views, oauthUrl, settings, clock }: PreviewParts,
+  { mail: { views }, options: { oauthUrl }, settings, clock }: PreviewParts,
   asked: { template: string; locale: string },
 ) {
   const kind = mailKinds.find((each) => MAIL_KINDS[each].template === asked.template)

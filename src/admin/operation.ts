@@ -1,54 +1,45 @@
 /** What all operations share: their shape, their parts, their input, and how they refuse. */
-import type { IncomingMessage } from 'node:http'
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
-import type { AuditEvent, EndedAccount, Log, Requester, UserStore } from '../contract/index.ts'
-import type { AuthorizeSig } from '../crypto/keys.ts'
+import type { EndedAccount, Requester, UserStore } from '../contract/index.ts'
+import type { Keyed } from '../crypto/keys.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { Invitation } from '../flows/invitation.ts'
+import type { Environment } from '../flows/audit.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
+import type { Invitation } from '../flows/invitation.ts'
 import type { CheckMail } from '../mail/sending.ts'
+import type { CheckedOptions } from '../options.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
-import type { AdminJwtOptions, ScopedToken } from './options.ts'
 import { object, optional, text } from './schema.ts'
 
 /** What the admin API works with. */
-export interface AdminParts {
-  clock: Clock
-  log: Log
-  audit(event: AuditEvent): Promise<void>
+export interface AdminParts extends Environment {
+  options: CheckedOptions
   store: AccountFlowsStore
   users: UserStore
-  settings: SettingsKeeper['current']
   settingsKeeper: SettingsKeeper
-  adminTokens: readonly ScopedToken[]
-  /** How to check JWTs instead of fixed tokens. */
-  adminJwt: AdminJwtOptions | undefined
-  requesterOf(req: IncomingMessage): Requester
-  oauthUrl: string
-  views: Views
-  /** Jobs are added here, so that the workers notice them. */
-  outbox: Pick<MailOutbox, 'add'>
-  /** The host's transport, in the place of a mail server. */
-  transport?: { isStandIn?: boolean } | undefined
-  checkMail: CheckMail
-  /** Whether mails can be sent at all. */
-  canSend(): boolean
-  invite: Invitation['invite']
-  endSessions(accountId: string): Promise<EndedAccount>
-  clientsOf: ClientNotifications['clientsOf']
-  authorizeSig: AuthorizeSig
-  /** The key ring. */
-  secrets: readonly { length: number }[]
-  /** The key ids of every process that runs. */
-  keyRing: { all(): Promise<string[][]> }
-  /** The hash that events hold of what a person typed. */
-  keyedHash(text: string): string
-  bcryptCost: number
-  /** The highest cost of a stored hash that this process compared, if its time shows it. `undefined`: there is none. */
-  dearestCost(): number | undefined
+  keyed: Pick<Keyed, 'keyedHash' | 'authorizeSig'>
+  flows: {
+    invite: Invitation['invite']
+    endSessions(accountId: string): Promise<EndedAccount>
+    clientsOf: ClientNotifications['clientsOf']
+  }
+  mail: {
+    /** Adds a job to the outbox, so that the workers notice it. */
+    add: MailOutbox['add']
+    /** Whether mails can be sent at all. */
+    canSend(): boolean
+    check: CheckMail
+    views: Views
+  }
+  processes: {
+    /** The key ids of each. */
+    keyRings(): Promise<string[][]>
+    /** The highest cost of a stored hash that this one compared, if its time shows it. `undefined`: there is none. */
+    dearestCost(): number | undefined
+  }
 }
 
 export interface AdminRequest<Query = {}, Body = undefined> {

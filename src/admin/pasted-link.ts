@@ -31,20 +31,22 @@ export interface PastedLink {
 }
 
 /** Reads a link from a mail: wrapped, in angle brackets, or with `&amp;` left in. `undefined`: it is no link of this service. */
-export function readLink(pasted: string, { oauthUrl, authorizeSig }: AdminParts) {
+export function readLink(pasted: string, { options, keyed }: AdminParts) {
   const text = pasted
     .replace(/\s+/g, '')
     .replace(/^[<("']+|(?<![>)"'.,;])[>)"'.,;]+$/g, '')
     .replaceAll('&amp;', '&')
   if (!URL.canParse(text)) return undefined
   const url = new URL(text)
-  const home = new URL(oauthUrl)
+  const home = new URL(options.oauthUrl)
   const path = home.pathname.replace(/\/$/, '')
   if (url.origin !== home.origin || !url.pathname.startsWith(path)) return undefined
   const page = url.pathname.slice(path.length)
   const kind = linkKinds.find((each) => MAIL_KINDS[each].page === page)
   if (!kind) return undefined
-  const links = readingsOf(url.search.slice(1)).map((query) => readQuery(query, kind, authorizeSig))
+  const links = readingsOf(url.search.slice(1)).map((query) =>
+    readQuery(query, kind, keyed.authorizeSig),
+  )
   const whole = links.filter(({ token }) => isToken(token))
   const isGenuine = ({ refused, signature = 'valid' }: PastedLink) =>
     refused.length === 0 && signature === 'valid'

@@ -4,6 +4,7 @@ import { newId } from '../crypto/token.ts'
 import { isJsonObject, jsonOf } from '../errors.ts'
 import { readBody, type BodyRefusal } from '../http/form.ts'
 import { reportFailure, showProblem } from '../http/failure.ts'
+import { requesterOf } from '../http/requester.ts'
 import { createAdminAuth } from './authentication.ts'
 import {
   invalid,
@@ -32,7 +33,7 @@ const ROWS = Object.entries(ROUTES).map(([name, [route, scope]]) => {
 
 /** Its paths are below that of the admin API. */
 export function createAdminRouter(parts: AdminParts) {
-  const { requesterOf, audit, clock, log } = parts
+  const { options, audit, clock, log } = parts
   const authenticate = createAdminAuth(parts)
 
   /** `undefined`: the request is answered. */
@@ -46,7 +47,7 @@ export function createAdminRouter(parts: AdminParts) {
     const input = await readInput(ctx, operation)
     if ('code' in input) return input
     const { actor } = admin
-    const requester = requesterOf(ctx.req)
+    const requester = requesterOf(ctx.req, options.trustedProxies)
     const record: AdminRequest['record'] = (action, { accountId, details } = {}) => {
       const event = { id: newId(), type: 'admin_action', at: clock.now(), accountId } as const
       return audit({ ...event, details: { action, actor, ...details }, ...requester })

@@ -152,9 +152,9 @@ export const keysOperations = {
   rotateKeys: operation({
     summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
     answer: KeysRotation,
-    async run({ actor, record }, { secrets, store, settingsKeeper, clock }) {
+    async run({ actor, record }, { options, store, settingsKeeper, clock }) {
       await record('keys_rotate')
-      const keys = secrets.length
+      const keys = options.secrets.length
       // A verification link may be signed with any key of the ring.
       const oldKeysNeededUntil =
         keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined

@@ -41,14 +41,14 @@ export const UserStatus = object('What support needs to know of an account.', {
 const MAX_EVENTS = 20
 
 export async function readUserStatus(parts: AdminParts, user: User) {
-  const { store, clientsOf } = parts
+  const { store, flows } = parts
   const { id, username, email, emailVerified, disabled, passwordHash } = user
   const [history, links, events, ended, clients] = await Promise.all([
     mailHistory(parts, user),
     linksOf(parts, user),
     store.audit.list({ accountId: id, limit: MAX_EVENTS }),
     store.cutoffs.read(id),
-    clientsOf(id),
+    flows.clientsOf(id),
   ])
   return wireOf(UserStatus, {
     ...diagnose(history),

@@ -94,8 +94,8 @@ export const userOperations = {
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     answer: EndedSessions,
-    ...onAccount('end_sessions', async ({ id }, _, { endSessions }) => {
-      const { clients, ...ended } = await endSessions(id)
+    ...onAccount('end_sessions', async ({ id }, _, { flows }) => {
+      const { clients, ...ended } = await flows.endSessions(id)
       if (!clients) return ended
       const { notified, notNotified: not_notified } = clients
       return { ...ended, clients: { notified, not_notified } }
@@ -121,8 +121,8 @@ export const userOperations = {
     body: AccountId,
     answer: ForgottenAccount,
     // It looks up no user: the account may be gone. It records no id: that would be the next thing to forget.
-    async run({ body: { id }, record }, { store, clock, keyedHash }) {
-      const accountHash = keyedHash(id)
+    async run({ body: { id }, record }, { store, clock, keyed }) {
+      const accountHash = keyed.keyedHash(id)
       await record('user_forget', { details: { account_hash: accountHash } })
       const forgotten = await store.forget(id, clock.now(), accountHash)
       return wireOf(ForgottenAccount, {
@@ -165,16 +165,16 @@ function changing(action: string, change: typeof verify) {
 const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 function ask(kind: LinkKind): Work<Accepted> {
-  return async ({ id: accountId }, { requester }, { outbox, settings, clock }) => {
+  return async ({ id: accountId }, { requester }, { mail, settings, clock }) => {
     const id = newId()
     const wanted = { id, kind, accountId, parameters: {}, requester: byAdmin(requester) }
-    await requestMail(outbox, wanted, settings(), clock.now())
+    await requestMail(mail, wanted, settings(), clock.now())
     return { mail_id: id }
   }
 }
 
 async function invite({ id }: User, { requester }: Asked, parts: AdminParts) {
-  const invited = await parts.invite(id, {}, byAdmin(requester))
+  const invited = await parts.flows.invite(id, {}, byAdmin(requester))
   if ('mailId' in invited) return { mail_id: invited.mailId }
   const title = `Nobody was invited: ${WHY[invited.refused]}`
   if (invited.refused === 'not_found') return refusal(404, 'unknown_account', title)

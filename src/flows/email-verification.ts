@@ -93,7 +93,7 @@ export function createEmailVerification(parts: FlowParts) {
 }
 
 const isGenuine = (parts: FlowParts, { token, parameters, authorizeSig }: VerificationLink) =>
-  isToken(token) && parts.authorizeSig.verify(authorizeSig, token, parameters)
+  isToken(token) && parts.keyed.authorizeSig.verify(authorizeSig, token, parameters)
 
 async function find(parts: FlowParts, link: VerificationLink) {
   if (!isGenuine(parts, link)) return unknownLink({})

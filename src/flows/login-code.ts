@@ -24,7 +24,7 @@ export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
 /** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
 export async function codeOf(parts: FlowParts, { id, email }: PendingLogin) {
-  return { code: parts.loginCodes.codeOf(id), waitMs: await codeWait(parts, email) }
+  return { code: parts.keyed.loginCodes.codeOf(id), waitMs: await codeWait(parts, email) }
 }
 
 /** Counts a try before it compares the code. A right code gives its try back. */
@@ -34,11 +34,11 @@ export async function tryCode(
   typed: string,
   by: Requester,
 ): Promise<CodeOutcome> {
-  const { store, keyedHash, loginCodes, audit, clock } = parts
+  const { store, keyed, audit, clock } = parts
   const { limits } = store
   const code = readCode(typed)
   if (code === undefined) return 'unread'
-  const own = keyedHash(`codes:${login.id}`)
+  const own = keyed.keyedHash(`codes:${login.id}`)
   const { count: tries } = await limits.hit(own, MONTH_MS)
   if (tries > MAX_OF_LOGIN) return endLogin(parts, login)
   const counted = [own]
@@ -54,7 +54,7 @@ export async function tryCode(
     }
     counted.push(key, spelledKey)
   }
-  if (loginCodes.isCodeOf(code, login.id)) {
+  if (keyed.loginCodes.isCodeOf(code, login.id)) {
     await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }
@@ -81,7 +81,7 @@ export async function forgetWrongCodes(parts: FlowParts, email: string): Promise
 }
 
 /** The counters of a mailbox. `spelledKey` counts only the tries at this spelling of its address. */
-function rowsOf({ keyedHash }: FlowParts, email = '') {
+function rowsOf({ keyed: { keyedHash } }: FlowParts, email = '') {
   return OF_MAILBOX.map(({ windowMs, max }) => ({
     key: keyedHash(`codes:${windowMs}:${mailboxKey(email)}`),
     spelledKey: keyedHash(`spelled:${windowMs}:${mailboxOf(email)}`),

@@ -37,11 +37,11 @@ export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedRes
   const event = { ...eventBy(clock, reset, claimedBy), id: `completed:${id}`, type, details }
   const change = { id, accountId: userId, email, parameters, requester: claimedBy }
   const [apps] = await Promise.all([
-    parts.appsOf(userId, id),
+    parts.clients.appsOf(userId, id),
     parts.audit(event), // 5
     settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
     // Not in the sweep: it may repeat this, which would lift the limit.
-    by === 'request' && account && parts.forgetTries(account, claimedBy),
+    by === 'request' && account && parts.passwords.forgetTries(account, claimedBy),
     kind === 'password_reset' && forgetWrongCodes(parts, email),
   ])
   if (kind === 'password_reset' && settings().resetVerifiesEmail)
@@ -112,7 +112,7 @@ export async function auditRejected(
 /** Ends everything after the host replaced a password (3.5). One browser gets a new session, and the owner gets a mail. */
 export async function passwordChanged(parts: FlowParts, accountId: string, browser?: Browser) {
   const { users, outbox, audit, settings, clock } = parts
-  const session = browser && (await parts.liveSession(browser, accountId))
+  const session = browser && (await parts.sessions.liveOf(browser, accountId))
   const requester = browser ? parts.requesterOf(browser.req) : NOBODY
   const id = `${BY_HOST}${newId()}`
   const ended = await endAll(parts, accountId, { id, idpAt: session?.endsAt }, async (ended) => {
@@ -136,7 +136,7 @@ export const endSessions = (parts: FlowParts, accountId: string) =>
   )
 
 async function endAll(
-  { store, sessions, clientsOf, clock }: FlowParts,
+  { store, sessions, clients, clock }: FlowParts,
   accountId: string,
   { id, idpAt }: { id: string; idpAt?: Date | undefined },
   record: (ended: SessionEnd & { accountId: string; details: EndedSessions }) => Promise<void>,
@@ -144,10 +144,10 @@ async function endAll(
   const at = clock.now()
   await voidEverything(store, accountId)
   const details = await sessions.end(accountId, { id, at, ...defined({ idpAt }) })
-  const clients = await clientsOf(accountId, id)
+  const signedOut = await clients.clientsOf(accountId, id)
   await record({ id, at, accountId, details })
   await secondAfter(clock, at)
-  if (!clients) return details
-  const notified = clients.filter(isNotified).length
-  return { ...details, clients: { notified, notNotified: clients.length - notified } }
+  if (!signedOut) return details
+  const notified = signedOut.filter(isNotified).length
+  return { ...details, clients: { notified, notNotified: signedOut.length - notified } }
 }

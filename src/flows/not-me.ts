@@ -100,9 +100,9 @@ const MAX_TRIES = 10
  * a link that is used at the same time fails, or the next try sees its password.
  */
 async function block(parts: FlowParts, mail: NotMeToken, by: Requester) {
-  const { users, store, hashPassword } = parts
+  const { users, store, passwords } = parts
   const { id, userId, email } = mail
-  const unusable = await store.notMeTokens.block(id, await hashPassword(newToken(), by))
+  const unusable = await store.notMeTokens.block(id, await passwords.hash(newToken(), by))
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const user = await users.findById(userId)
     const effect = await effectOf(parts, mail)

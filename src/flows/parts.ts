@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
 import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
-import type { AuthorizeSig } from '../crypto/keys.ts'
-import type { LoginCodes } from '../crypto/login-code.ts'
+import type { Keyed } from '../crypto/keys.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
 import type { AccountFlowsStore, MailOutbox, ResetTokenStore } from '../store/index.ts'
@@ -10,28 +9,27 @@ import type { LinkStore } from './account.ts'
 import type { Environment } from './audit.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 
-export interface FlowParts extends Environment, ClientNotifications {
+export interface FlowParts extends Environment {
   store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
   outbox: Pick<MailOutbox, 'add'>
   users: UserStore
+  passwords: Passwords
   sessions: AccountSessions
-  /** `undefined`: this browser has no live session of the account. */
-  liveSession(browser: Browser, accountId: string): Promise<LiveSession | undefined>
+  clients: ClientNotifications
+  keyed: Keyed
   requesterOf(req: IncomingMessage): Requester
-  passwordRules: Pick<PasswordRules, 'isAsked' | 'validate'>
-  /** @param by - decides the place in the queue. */
-  hashPassword(password: string, by: Requester): Promise<string>
-  /** After that, the user may sign in from that network. */
-  forgetTries(account: User, by: Requester): Promise<void>
-  /** Stands for a text in records, and reveals nothing about it. */
-  keyedHash(text: string): string
-  authorizeSig: Pick<AuthorizeSig, 'verify'>
-  loginCodes: LoginCodes
 }
 
 export interface PasswordLinkParts extends FlowParts {
   kind: PasswordLinkKind
   tokens: ResetTokenStore
+}
+
+interface Passwords extends Pick<PasswordRules, 'isAsked' | 'validate'> {
+  /** @param by - decides the place in the queue. */
+  hash(password: string, by: Requester): Promise<string>
+  /** After that, the user may sign in from that network. */
+  forgetTries(account: User, by: Requester): Promise<void>
 }
 
 /** Sessions at the provider. Those of later logins stay. */
@@ -45,6 +43,8 @@ interface AccountSessions {
     accountId: string,
     end: SessionEnd,
   ): Promise<{ ended: EndedSessions; clear(): Promise<void> }>
+  /** `undefined`: this browser has no live session of the account. */
+  liveOf(browser: Browser, accountId: string): Promise<LiveSession | undefined>
 }
 
 /** A request, and its answer, of which nothing is sent yet. */

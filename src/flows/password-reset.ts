@@ -71,7 +71,7 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
       return requestRenewal(parts, kind, found.token, by, form)
     },
 
-    /** Sets a new password (4.4). A refusal leaves the token usable, and so does an error of `hashPassword`. The answer names no account. */
+    /** Sets a new password (4.4). A refusal leaves the token usable, and so does an error of `passwords.hash`. The answer names no account. */
     async complete(form: PasswordForm, requester: Requester) {
       const setting = setPassword(form, requester)
       const completing = setting.then(
@@ -142,15 +142,15 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
     (await validate(parts, found, form.password))
   if (refused) return { ...refused, parameters: found.parameters }
 
-  const newHash = await parts.hashPassword(form.password, by)
+  const newHash = await parts.passwords.hash(form.password, by)
   return tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) })
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
 async function validate(parts: FlowParts, token: Token, password: string) {
-  const { passwordRules, users, clock } = parts
-  if (!passwordRules.isAsked()) return undefined
+  const { passwords, users, clock } = parts
+  if (!passwords.isAsked()) return undefined
   const account = await users.findById(token.userId)
   if (!account || linkState(token, account, clock.now()) !== 'usable') return undefined
-  return passwordRules.validate(password, account)
+  return passwords.validate(password, account)
 }

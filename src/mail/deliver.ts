@@ -49,7 +49,7 @@ async function send(parts: JobParts, job: MailJob, recipient: Recipient, place: 
   const { store, globalLimit, clock } = parts
   if (!(await globalLimit.mayLeave())) return undefined
   if (!place.isFlowing) await place.open()
-  const { parameters, client } = await parts.identify(job.parameters)
+  const { parameters, client } = await parts.clients.identify(job.parameters)
   const link = await MAIL_FLOWS[job.kind].mint(parts, job, recipient, parameters)
   if (link === 'superseded') {
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)

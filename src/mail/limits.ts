@@ -22,7 +22,7 @@ const LATE_MS = 1_000
 type Limit = [key: string, windowMs: number, most: number]
 
 /** The limits of a mail. The limits of one list are counted at once. If one is exceeded, the next list is not counted. */
-function tableOf({ settings, keyedHash }: JobParts, job: MailJob, user: User) {
+function tableOf({ settings, keyed: { keyedHash } }: JobParts, job: MailJob, user: User) {
   const { kind, sendTo = user.email } = job
   const { link, isNotice } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()

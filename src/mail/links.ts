@@ -64,7 +64,8 @@ const verificationMail: MailFlow = {
   refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
   async mint(parts, job, recipient, parameters) {
-    const { pendingLogins, authorizeSig, loginCodes, store } = parts
+    const { pendingLogins, verificationTokens } = parts.store
+    const { authorizeSig, loginCodes } = parts.keyed
     const { user } = recipient
     const { pendingLoginId: id } = job
     const pending = await pendingLogins.find(
@@ -76,7 +77,7 @@ const verificationMail: MailFlow = {
     if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
     // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
     const pendingLoginId = job.pendingLoginId ?? pending?.id
-    await store.verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
+    await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
     const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
     // The mail shows a code only if the waiting page accepts one.
     const isShown = pending && isWaitingPage(pending) && isUnchanged(pending, user)
@@ -113,7 +114,7 @@ export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
       const { endId, isByHost } = endOfNotice(job)
       // A stranger may have chosen the parameters of the reset, so the link leaves them out.
       const link = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${formQuery({}, locale)}`
-      return { link, apps: await parts.appsOf(user.id, endId), isByHost, locale }
+      return { link, apps: await parts.clients.appsOf(user.id, endId), isByHost, locale }
     },
   },
 }

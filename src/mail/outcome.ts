@@ -10,12 +10,11 @@ import type {
 } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
-import type { AuthorizeSig } from '../crypto/keys.ts'
-import type { LoginCodes } from '../crypto/login-code.ts'
+import type { Keyed } from '../crypto/keys.ts'
 import type { MailFault } from '../errors.ts'
 import type { Environment } from '../flows/audit.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
-import type { AccountFlowsStore, MailJob, PendingLoginStore } from '../store/index.ts'
+import type { AccountFlowsStore, MailJob } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import { orderOf } from '../store/outbox-record.ts'
 import type { Views } from '../views/index.ts'
@@ -29,22 +28,19 @@ export interface GlobalLimit {
 }
 
 /** What a job needs on its way to a mail that has left. */
-export interface JobParts extends Environment, Pick<ClientNotifications, 'appsOf'> {
+export interface JobParts extends Environment {
   store: AccountFlowsStore
   users: UserStore
-  /** `captured` is opened. */
-  pendingLogins: Pick<PendingLoginStore, 'find' | 'change'>
-  /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
-  identify(parameters: RequestParameters): Promise<IdentifiedClient>
-  authorizeSig: AuthorizeSig
-  loginCodes: LoginCodes
+  clients: Pick<ClientNotifications, 'appsOf'> & {
+    /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
+    identify(parameters: RequestParameters): Promise<IdentifiedClient>
+  }
+  keyed: Keyed
   /** Where links start: base URL and OAuth path, never a part of a request. */
   oauthUrl: string
   views: Pick<Views, 'localeFor' | 'mail'>
   globalLimit: GlobalLimit
   sender: MailSender
-  /** Stands for an account, a mailbox or a typed text, and reveals nothing about it. */
-  keyedHash(text: string): string
 }
 
 /** Reasons that an admin can fix, or should know. Other reasons are ordinary, and leave no dead letter. */
@@ -69,7 +65,7 @@ export async function recordRequested(parts: JobParts, job: MailJob, reason?: No
     id: `requested:${id}`,
     type: `${flow}_requested`,
     ...(reason !== undefined && { reason }),
-    ...(isTyped && { details: { identifier_hash: parts.keyedHash(foldTyped(identifier)) } }),
+    ...(isTyped && { details: { identifier_hash: parts.keyed.keyedHash(foldTyped(identifier)) } }),
   })
   // If a form asks again for a login, the event was recorded when the login was blocked.
   if (pendingLoginId === undefined || job.isOfForm) return

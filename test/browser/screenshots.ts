@@ -51,8 +51,8 @@ async function shoot(group: string, options: BrowserContextOptions, shown: Shown
 const everyMail = (): [name: string, html: string][] => {
   const views = createViews('/oauth2', { brand: BRAND })
   const clock = { ...systemClock, now: () => AT }
-  const oauthUrl = 'https://id.example.com/oauth2'
-  const parts = { views, oauthUrl, settings: () => parseAll({}), clock }
+  const options = { oauthUrl: 'https://id.example.com/oauth2' }
+  const parts = { mail: { views }, options, settings: () => parseAll({}), clock }
   const samples = views.locales.flatMap((locale) =>
     mailTemplates.map((template): [string, string] => [
       `mail.${template}.${locale}`,

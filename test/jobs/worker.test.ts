@@ -58,11 +58,12 @@ async function outboxByHand(changes: Record<string, string> = {}) {
   const parts: JobParts = {
     store,
     users,
-    pendingLogins: store.pendingLogins,
-    identify: async () => ({ parameters: {} }),
-    appsOf: async () => undefined,
-    authorizeSig: createAuthorizeSig(keys),
-    loginCodes: createLoginCodes(keys),
+    clients: { identify: async () => ({ parameters: {} }), appsOf: async () => undefined },
+    keyed: {
+      authorizeSig: createAuthorizeSig(keys),
+      loginCodes: createLoginCodes(keys),
+      keyedHash: (text) => text,
+    },
     oauthUrl: 'https://id.example',
     views,
     settings,
@@ -70,7 +71,6 @@ async function outboxByHand(changes: Record<string, string> = {}) {
     async audit(event: AuditEvent) {
       if (!events.some(({ id }) => id === event.id)) events.push(event)
     },
-    keyedHash: (text: string) => text,
     sender: {
       canSend: () => true,
       close() {},
@@ -259,9 +259,9 @@ describe('A mail whose link was voided', () => {
     const outbox = await outboxByHand()
     const { parts, ask, hold } = outbox
     await ask()
-    const identify: JobParts['identify'] = (parameters) =>
-      voidAll(parts).then(() => parts.identify(parameters))
-    const late = { ...parts, identify }
+    const identify: JobParts['clients']['identify'] = (parameters) =>
+      voidAll(parts).then(() => parts.clients.identify(parameters))
+    const late = { ...parts, clients: { ...parts.clients, identify } }
     await deliverMail(late, await hold(), goesOn())
     await expectMails(0, outbox)
   })
