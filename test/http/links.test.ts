@@ -355,6 +355,7 @@ onEachStore('A way to another link', (technology) => {
       const { link: newer } = await nextMail(email, async () => {
         const sent = await press(french, await french.get(link), '/forgot-password')
         expectGerman(sent, 'sent')
+        await h.isIdle()
         await asksAgain(sent, user.username, email)
       })
       expect(newer).not.to.equal(link)
