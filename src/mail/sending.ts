@@ -46,17 +46,7 @@ export interface MailSender {
 }
 
 /** The steps of handing a mail over, in their order; `token` only with `smtp_auth` `xoauth2`. */
-export const MAIL_STEPS = [
-  'dns',
-  'connect',
-  'tls',
-  'token',
-  'auth',
-  'from',
-  'rcpt',
-  'data',
-] as const
-export type MailStep = (typeof MAIL_STEPS)[number]
+export type MailStep = 'dns' | 'connect' | 'tls' | 'token' | 'auth' | 'from' | 'rcpt' | 'data'
 
 /** What one check found. After the first that failed, the rest is `skipped`. */
 export interface CheckedStep<Step extends string = MailStep> {

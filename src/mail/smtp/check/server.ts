@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { later, type Clock } from '../../../clock.ts'
 import { isLoopbackHost, isMailAddress } from '../../../settings/addresses.ts'
-import { MAIL_STEPS, type CheckedStep, type MailCheckOptions } from '../../sending.ts'
+import type { CheckedStep, MailCheckOptions, MailStep } from '../../sending.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from '../access-tokens.ts'
 import { shown } from '../answers.ts'
 import { composeMail } from '../compose.ts'
@@ -24,9 +24,10 @@ export const CHECK_MS = 30_000
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
 const MAX_ADDRESSES = 4
+const STEPS: MailStep[] = ['dns', 'connect', 'tls', 'token', 'auth', 'from', 'rcpt', 'data']
 
 export const stepsOf = (smtp?: SmtpSettings) =>
-  MAIL_STEPS.filter((step) => step !== 'token' || (smtp && logsInByToken(smtp)))
+  STEPS.filter((step) => step !== 'token' || (smtp && logsInByToken(smtp)))
 
 export async function checkServer(
   settings: SmtpSettings,
