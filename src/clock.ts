@@ -45,7 +45,11 @@ export async function within<T>(
 }
 
 /** A signal that aborts with a `TimeoutError` after `ms` milliseconds, or together with `stop`, with its reason. `cancel` ends the wait. */
-export function timeout(clock: Clock, ms: number, stop?: AbortSignal) {
+export function timeout(
+  clock: Clock,
+  ms: number,
+  stop?: AbortSignal,
+): { signal: AbortSignal; cancel(): void } {
   const over = new AbortController()
   const { signal } = over
   const late = () => over.abort(new DOMException('The time is up', 'TimeoutError'))

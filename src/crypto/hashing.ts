@@ -127,7 +127,6 @@ function costsOf(rounds: number, count: number): number[] {
   return costs
 }
 
-/** No password has this hash. */
 function unmatchableHash(cost: number): string {
   return `$2b$${String(cost).padStart(2, '0')}$${'.'.repeat(53)}`
 }

@@ -30,7 +30,6 @@ export function idOf(values: unknown): string {
     .replace(/^-/, '_')
 }
 
-/** Whether the value has the form of an identifier. */
 export function isId(value: string): boolean {
   return /^[A-Za-z0-9_-]{22}$/.test(value)
 }

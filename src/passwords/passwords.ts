@@ -50,7 +50,6 @@ export function createPasswords(options: CheckedOptions, settings: () => Setting
   }
 
   const passwordRules = {
-    /** Whether the current settings check anything. */
     isAsked: () => isOn() || validatePassword !== undefined,
     validate,
 
@@ -101,7 +100,6 @@ export function refuseLength(password: string, limits: Limits): RefusedNewPasswo
   return isTooShort ? { refusal: 'password_too_short' } : undefined
 }
 
-/** How many characters at the end do not fit. */
 function excessOf(characters: readonly string[], maxLength: number): number {
   let fitting = Math.min(characters.length, maxLength)
   while (!isShortEnough(characters.slice(0, fitting).join(''))) fitting--
