@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import type { AccountFlows } from './account-flows.ts'
 import { createAdminApi } from './admin/admin-api.ts'
 import type { Requester, User } from './contract/index.ts'
-import { createAuthorizeSig, createKeyRing, createOwnKeyRing, keyedHashBy } from './crypto/keys.ts'
-import { createLoginCodes } from './crypto/login-code.ts'
+import { createKeyed } from './crypto/keyed.ts'
+import { createKeyRing, createOwnKeyRing } from './crypto/keys.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { usersVoidingLinks } from './flows/account.ts'
@@ -72,9 +72,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const common = { settings, audit, clock, log }
 
   // What the keys sign, seal and hash; passwords.
-  const keyedHash = keyedHashBy(keys)
-  const authorizeSig = createAuthorizeSig(keys)
-  const keyed = { keyedHash, authorizeSig, loginCodes: createLoginCodes(keys) }
+  const keyed = createKeyed(keys)
+  const { keyedHash } = keyed
   const keyRing = createOwnKeyRing(store.keyRings, keys, oauthUrl)
   const passwords = createPasswords(checked, settings)
   const { passwordRules, verifyPassword, dearestCost } = passwords

@@ -2,7 +2,7 @@
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
 import type { EndedAccount, Requester, UserStore } from '../contract/index.ts'
-import type { Keyed } from '../crypto/keys.ts'
+import type { Keyed } from '../crypto/keyed.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { Environment } from '../flows/audit.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'

@@ -2,7 +2,6 @@
 import { createHash, createHmac, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
 import type { RequestParameters } from '../contract/index.ts'
 import type { KeyRings, NotedKeyRing } from '../store/index.ts'
-import type { LoginCodes } from './login-code.ts'
 
 export interface DerivedKey {
   /** Names the key in what it signed or encrypted. It reveals nothing about the key. */
@@ -34,14 +33,6 @@ function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
   const bytes = Buffer.from(hkdfSync('sha256', secret, '', `oidc-account-flows/${purpose}`, 32))
   const kid = createHash('sha256').update('kid').update(bytes).digest('base64url').slice(0, 11)
   return { kid, bytes }
-}
-
-/** What the keys sign and hash. */
-export interface Keyed {
-  /** Stands for a text in records, and reveals nothing about it. */
-  keyedHash(text: string): string
-  authorizeSig: AuthorizeSig
-  loginCodes: LoginCodes
 }
 
 /** Stands for a text in records: equal texts have equal hashes. Without the key, a hash reveals nothing. */

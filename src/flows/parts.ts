@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
 import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
-import type { Keyed } from '../crypto/keys.ts'
+import type { Keyed } from '../crypto/keyed.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
 import type { AccountFlowsStore, MailOutbox, ResetTokenStore } from '../store/index.ts'

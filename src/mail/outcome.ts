@@ -10,7 +10,7 @@ import type {
 } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
-import type { Keyed } from '../crypto/keys.ts'
+import type { Keyed } from '../crypto/keyed.ts'
 import type { MailFault } from '../errors.ts'
 import type { Environment } from '../flows/audit.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
