@@ -17,14 +17,18 @@ type Finisher = 'request' | 'sweep'
 
 /**
  * Marks a claimed link as used, with the effects of section 3.3 in their order. Each may be repeated. `undefined`: it was refused.
- * `complete` does the rest, for which no answer waits. Until it is done, the sweep repeats all effects.
+ * `account` was read when the link was claimed. `complete` does the rest, for which no answer waits. Until it is done, the sweep repeats
+ * all effects.
  */
-export async function finishPassword(parts: PasswordLinkParts, reset: ClaimedReset, by: Finisher) {
-  const { kind, tokens, users, sessions, settings, clock } = parts
+export async function finishPassword(
+  parts: PasswordLinkParts,
+  reset: ClaimedReset,
+  account: User | undefined,
+  by: Finisher,
+) {
+  const { kind, tokens, sessions, settings, clock } = parts
   const { now } = clock
   const { id, userId, email, parameters, claimedBy } = reset
-  // It may have changed since the form was sent.
-  const account = await users.findById(userId)
   let { usedAt } = reset
   if (!usedAt) {
     const obstacle = await setPassword(parts, reset, account) // 1

@@ -50,9 +50,10 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     const claimed = await oneByOne(form.token, () => claim(parts, form, requester))
     if (!claimed) return { answer: await refuse(parts, await find(parts, form.token), requester) }
     if ('refusal' in claimed) return { answer: claimed }
-    const done = await finishPassword(parts, claimed, 'request')
-    if (!done) return { answer: faultOf(claimed, 'changed') }
-    return { answer: { parameters: claimed.parameters, apps: done.apps }, complete: done.complete }
+    const { reset, account } = claimed
+    const done = await finishPassword(parts, reset, account, 'request')
+    if (!done) return { answer: faultOf(reset, 'changed') }
+    return { answer: { parameters: reset.parameters, apps: done.apps }, complete: done.complete }
   }
 
   return {
@@ -90,7 +91,8 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
       for (;;) {
         const reset = await tokens.takeUnfinished(clock.now(), leaseEnd(clock))
         if (!reset) return
-        await (await finishPassword(parts, reset, 'sweep'))?.complete()
+        const account = await parts.users.findById(reset.userId)
+        await (await finishPassword(parts, reset, account, 'sweep'))?.complete()
       }
     },
   }
@@ -133,7 +135,7 @@ const leaseEnd = ({ now }: Clock) => new Date(now().getTime() + LEASE_MS)
 
 /** Hashes first, so that a process that dies meanwhile leaves the token usable. `undefined`: the token cannot be used. */
 async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
-  const { tokens, settings, clock } = parts
+  const { tokens, users, settings, clock } = parts
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
@@ -143,7 +145,12 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   if (refused) return { ...refused, parameters: found.parameters }
 
   const newHash = await parts.passwords.hash(form.password, by)
-  return tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) })
+  // Reads the account again, because it may have changed since the form was sent.
+  const [reset, account] = await Promise.all([
+    tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) }),
+    users.findById(found.userId),
+  ])
+  return reset && { reset, account }
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
