@@ -216,7 +216,7 @@ describe('The doctor names the failing step:', () => {
 
   it('a database that does not answer, and keeps nobody waiting for longer than five seconds', async () => {
     const hangs = () => () => new Promise<never>(() => {})
-    const report = await instead(h.store, 'now', hangs, async () => {
+    const report = await instead(h.records, 'now', hangs, async () => {
       let given: Awaited<ReturnType<typeof reportOf>> | undefined
       void reportOf(admin).then((each) => (given = each))
       return eventually('the doctor gives up', async () => {
