@@ -141,8 +141,16 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const maintenance = createMaintenance({ ...maintained, clock, log })
 
   // What browsers see.
+  const { oauthPath, captcha, beforeForgotPassword, responseDelay, trustedProxies } = checked
   const { routes, login, answerOutage, browserCookie } = createBrowserSide({
-    ...checked,
+    baseUrl,
+    oauthPath,
+    oauthUrl,
+    captcha,
+    beforeForgotPassword,
+    responseDelay,
+    trustedProxies,
+    users,
     ...flows,
     provider,
     clients,

@@ -11,6 +11,7 @@ import type { ClientNotifications } from './client-notifications.ts'
 
 export interface FlowParts extends Environment {
   store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
+  /** The queue of mails: `add` also wakes the workers. */
   outbox: Pick<MailOutbox, 'add'>
   users: UserStore
   passwords: Passwords

@@ -8,7 +8,7 @@ import { createMailRequests, type MailRequestParts } from './mail-requests.ts'
 import { notMe, type NotMeParts } from './not-me.ts'
 import { createPages } from './pages.ts'
 import { forgotPassword, passwordPage, type PasswordPageParts } from './password-pages.ts'
-import { createRoutes, type Route, type RouteParts } from './routes.ts'
+import { createDispatcher, type Route, type DispatcherParts } from './dispatcher.ts'
 import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify-email.ts'
 import { waitingLogin } from './waiting-login.ts'
 
@@ -17,7 +17,7 @@ type AllParts = PasswordPageParts &
   NotMeParts &
   LoginParts &
   MailRequestParts &
-  RouteParts
+  DispatcherParts
 
 type MadeHere = 'pages' | 'browserCookie' | 'mailRequests' | 'interactions' | 'origin'
 
@@ -49,7 +49,7 @@ export function createBrowserSide(given: BrowserSideParts) {
     '/account-flows.svg': asset('image/svg+xml', views.favicon),
   }
   return {
-    routes: createRoutes(shared, routes),
+    routes: createDispatcher(shared, routes),
     login: createLogin(shared),
     answerOutage: pages.showOutage,
     browserCookie,

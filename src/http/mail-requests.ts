@@ -16,7 +16,7 @@ import type { RateLimits } from '../store/index.ts'
 import type { SentForm } from './form.ts'
 import type { Pages } from './pages.ts'
 import { networkOf } from './requester.ts'
-import type { Post, Visit } from './routes.ts'
+import type { Post, Visit } from './dispatcher.ts'
 
 /** The random delay of answers, in milliseconds: from `floorMs` to `floorMs + jitterMs`. */
 export interface ResponseDelay {

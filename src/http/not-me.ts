@@ -4,7 +4,7 @@ import type { PageLocals } from '../views/index.ts'
 import { isPressed } from './browser.ts'
 import { tokenInQuery } from './form.ts'
 import type { Pages } from './pages.ts'
-import type { Route } from './routes.ts'
+import type { Route } from './dispatcher.ts'
 
 export interface NotMeParts {
   notMe: ReturnType<typeof createNotMe>

@@ -9,7 +9,7 @@ import type { PageName, ResetFaults, ResetFormMode } from '../views/index.ts'
 import { parseFields, tokenInQuery, type SentForm } from './form.ts'
 import type { MailRequests } from './mail-requests.ts'
 import type { Page, PageParts } from './pages.ts'
-import type { Route } from './routes.ts'
+import type { Route } from './dispatcher.ts'
 
 export interface PasswordPageParts extends PageParts {
   passwordReset: ReturnType<typeof createPasswordReset>

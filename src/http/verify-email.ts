@@ -10,7 +10,7 @@ import type { PageLocals, Sent } from '../views/index.ts'
 import { isUnattended } from './browser.ts'
 import { idIn, linkInForm, linkInQuery, type SentForm } from './form.ts'
 import type { PageParts } from './pages.ts'
-import type { Route, Visit } from './routes.ts'
+import type { Route, Visit } from './dispatcher.ts'
 import { finishWaiting, requestOf, type WaitingLoginParts } from './waiting-login.ts'
 
 export interface VerifyEmailParts extends WaitingLoginParts {

@@ -10,7 +10,7 @@ import type { CodeFault } from '../views/index.ts'
 import { parseFields } from './form.ts'
 import type { MailRequests } from './mail-requests.ts'
 import type { Page, PageParts } from './pages.ts'
-import type { Route, Visit } from './routes.ts'
+import type { Route, Visit } from './dispatcher.ts'
 
 export type Verification = ReturnType<typeof createEmailVerification>
 

@@ -32,7 +32,7 @@ export interface Visit {
   browser: string | undefined
 }
 
-export interface RouteParts extends Environment {
+export interface DispatcherParts extends Environment {
   limits: RateLimits
   pages: Pages
   requesterOf(req: Context['req']): Requester
@@ -43,7 +43,10 @@ export interface RouteParts extends Environment {
 }
 
 /** Answers our paths, and leaves every other to the provider. `routes` are by path below the OAuth path. */
-export function createRoutes(parts: RouteParts, routes: Record<string, Route>): Middleware {
+export function createDispatcher(
+  parts: DispatcherParts,
+  routes: Record<string, Route>,
+): Middleware {
   const { pages, requesterOf, browserCookie, origin } = parts
   const expectMounted = createMountCheck(parts)
   const secondsToWait = createRequestLimit(parts)
@@ -100,7 +103,7 @@ export function createRoutes(parts: RouteParts, routes: Record<string, Route>): 
 }
 
 // Compares only the end of the path, because a proxy may strip the path of the base URL.
-function createMountCheck({ oauthPath, log }: RouteParts) {
+function createMountCheck({ oauthPath, log }: DispatcherParts) {
   let isTold = false
   return (ctx: Context, path: string) => {
     const asked = pathOfRequest(ctx.req, ctx.originalUrl)
@@ -126,7 +129,14 @@ const MINUTE_MS = 60_000
 
 // Returns for how many seconds the network of a form has to wait. `undefined`: it is within the limit. All forms share one bucket. It does
 // not read the form, so the answer says nothing about an account.
-function createRequestLimit({ limits, settings, audit, clock, log, trustedProxies }: RouteParts) {
+function createRequestLimit({
+  limits,
+  settings,
+  audit,
+  clock,
+  log,
+  trustedProxies,
+}: DispatcherParts) {
   let hasWarned = false
 
   function warnOfUndeclaredProxy(ctx: Context) {
