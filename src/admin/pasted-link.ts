@@ -20,7 +20,7 @@ import type { AdminParts } from './operation.ts'
 import { list, object, optional, text, time } from './schema.ts'
 
 /** A link of this service, as the admin pasted it. */
-export interface PastedLink {
+interface PastedLink {
   kind: LinkKind
   token: string
   parameters: RequestParameters

@@ -7,7 +7,11 @@ type FieldOf<N extends OperationName> = {
   [F in keyof Answer<N>]-?: undefined extends Answer<N>[F] ? never : F
 }[keyof Answer<N>]
 type Rows = {
-  [N in OperationName]: readonly [route: string, scope: AdminScope, field: FieldOf<N> | undefined]
+  [N in OperationName]: readonly [
+    route: string,
+    scope: AdminScope,
+    field: [FieldOf<N>] extends [never] ? undefined : FieldOf<N>,
+  ]
 }
 
 /** Where each operation is, the scope that it needs, and a field by which the client knows its answer from that of a proxy. */

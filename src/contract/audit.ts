@@ -78,7 +78,7 @@ export const AUDIT_EVENT_TYPES = Object.keys(AUDIT_EVENTS).filter((name): name i
   Object.hasOwn(AUDIT_EVENTS, name),
 )
 
-/** If there is a `reason`, no mail follows. `denied`: your `beforeForgotPassword` refused the request. */
+/** If there is a `reason`, no mail follows. `denied`, only for forms: your `beforeForgotPassword` refused the request. */
 type Requested =
   | (OfMail & { reason?: NoMail; details?: { identifier_hash: string } })
   | (OfMail & { reason: 'denied'; details: { identifier_hash: string } })
@@ -99,7 +99,6 @@ type PasswordLinkRejected = OfLink & { reason: LinkEnd | 'newer_password' }
 /** `too_many_requests` is about forms, and comes once for each network and minute. */
 type TooManyForms = { reason: 'too_many_requests' }
 
-/** `accountId`: `undefined` if no account was found or looked up. */
 type OfMail = { accountId?: string | undefined; clientId?: string | undefined }
 
 type OfLink = { accountId: string; clientId?: string | undefined }

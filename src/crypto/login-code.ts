@@ -1,8 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { DerivedKey, KeyRing } from './keys.ts'
 
-export type LoginCodes = ReturnType<typeof createLoginCodes>
-
 const CODES = 1_000_000
 /** Larger numbers would make low codes likelier. */
 const UNBIASED_BELOW = Math.floor(2 ** 32 / CODES) * CODES

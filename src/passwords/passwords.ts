@@ -91,7 +91,7 @@ export function refusePassword(
 }
 
 /** What is wrong with a new password by itself (8). Lengths count code points; nothing is trimmed or folded. */
-export function refuseLength(password: string, limits: Limits): RefusedNewPassword | undefined {
+function refuseLength(password: string, limits: Limits): RefusedNewPassword | undefined {
   const characters = Array.from(password)
   const excess = excessOf(characters, limits.maxPasswordLength)
   if (!isPlain(password)) return { refusal: 'password_invalid', ...(excess > 0 && { excess }) }

@@ -106,7 +106,7 @@ export async function purge(store: RecordStore, kinds: readonly Kind[]): Promise
       const removals = over.map((found): Change => {
         return { id: found.id, revision: revisionOf(found), next: undefined, becomes: '' }
       })
-      const done = await store.swap(kind, removals)
+      const done = removals.length > 0 ? await store.swap(kind, removals) : []
       isMore = over.length === PAGE && done.includes(true)
     }
   }

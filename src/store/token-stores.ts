@@ -33,7 +33,7 @@ export interface ResetClaim {
 }
 
 /** `used`: effect 2, not after `rejected`. `rejected`: a newer password won; not after `used`. `completed`: only after `used`. */
-export type ResetStep = 'used' | 'rejected' | 'completed'
+type ResetStep = 'used' | 'rejected' | 'completed'
 
 /** One token; all tokens of one user; or those that were issued up to this attempt for a request. */
 type Revoked = { id: string; upTo?: undefined } | { userId: string; upTo?: RequestOrder }

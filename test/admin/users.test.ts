@@ -25,7 +25,7 @@ import type { MailAnswer } from '../support/mail-server.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { sha256 } from '../support/observe.ts'
 import { tokenOf, type Person } from '../support/person.ts'
-import { allIn } from '../support/records.ts'
+import { allIn, instead } from '../support/records.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
@@ -66,6 +66,24 @@ describe('The admin API about users (5)', () => {
     })
     for (const query of [byAddress, { user: 'bob' }])
       expect((await admin.userStatus(query)).id).to.equal(bob.id)
+  })
+
+  it('takes a user for no problem, whatever other fields the host keeps', async () => {
+    const user = await h.addVerified()
+    const { id } = user
+    const row = { code: 'de', title: 'Dr', status: 200, type: 'staff', errors: [] }
+    const asRow = (find: typeof h.users.findById) => async (of: string) => {
+      const found = await find(of)
+      return found && { ...row, ...found }
+    }
+    await instead(h.users, 'findById', asRow, async () => {
+      expect(await admin.endSessions({ id }))
+        .to.include({ oauth: 0 })
+        .and.not.have.property('code')
+      await sentReset(user)
+      const { id: told } = await admin.userStatus({ id })
+      expect(told).to.equal(id)
+    })
   })
 
   it('finds none of several accounts: 409 with the candidates, and nothing is done', async () => {
