@@ -17,8 +17,7 @@ type Finisher = 'request' | 'sweep'
 
 /**
  * Marks a claimed link as used, with the effects of section 3.3 in their order. Each may be repeated. `undefined`: it was refused.
- * `account` was read when the link was claimed. `complete` does the rest, for which no answer waits. Until it is done, the sweep repeats
- * all effects.
+ * `complete` does the rest, for which no answer waits. Until it is done, the sweep repeats all effects.
  */
 export async function finishPassword(
   parts: PasswordLinkParts,

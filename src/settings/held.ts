@@ -100,6 +100,7 @@ export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Lo
   }
 }
 
+// Not the version alone: a record edited by hand keeps its version.
 export function etagOf({ version, values, isUnreadable = false }: StoredSettings): string {
   const entries = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))
   const digest = createHash('sha256').update(JSON.stringify([isUnreadable, entries]))

@@ -137,6 +137,11 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
   const goesTo = ({ port }: { port: number }) =>
     put({ smtp_port: String(port), smtp_oauth_client_secret: SECRET })
 
+  async function isTakenToBeSent(accountId: string): Promise<boolean> {
+    const [job] = await h.store.outbox.list({ accountId, limit: 1 }, new Date())
+    return job?.isHeld === true && job.attempts > 0
+  }
+
   async function sendOne(): Promise<Person> {
     const user = await h.addVerified()
     const { mail_id } = await admin.sendReset({ id: user.id })
@@ -252,6 +257,47 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
     const user = await sendOne()
     expect(refreshTokensAsked()).to.deep.equal([own, newer])
     expect(user.events('password_reset_mail_failed')).to.deep.equal([])
+  })
+
+  it('is tried once the refresh token is set, also after a mail that could not leave without one', async () => {
+    await admin.unsetSettings(['smtp_oauth_client_secret'])
+    const { mail_id } = await failOne()
+    expect(tokens.asked).to.deep.equal([])
+    await put({ smtp_oauth_refresh_token: REFRESH })
+    await eventually('the mail is sent', async () => {
+      await moveTime(60_000)
+      return smtp.mails.length > 0
+    })
+    await outcomeOf(h, mail_id, 'sent')
+    expect(refreshTokensAsked()).to.deep.equal([REFRESH])
+  })
+
+  it('uses a refresh token once, and its access token on, while the name of the sender changes', async () => {
+    const answer = rotating()
+    let goOn = () => {}
+    const isLetGo = new Promise<void>((resolve) => (goOn = resolve))
+    next.push(
+      async (...of) => {
+        await isLetGo
+        return answer(...of)
+      },
+      answer,
+      answer,
+    )
+    await put({ smtp_oauth_refresh_token: REFRESH })
+    const mailIds: string[] = []
+    for (const name of ['One', 'Another']) {
+      await put({ smtp_from_name: name })
+      const { id } = await h.addVerified()
+      mailIds.push((await admin.sendReset({ id })).mail_id)
+      await eventually('a token is asked for', () => tokens.asked[0])
+      await eventually('the job is taken', () => isTakenToBeSent(id))
+    }
+    goOn()
+    for (const mailId of mailIds) await outcomeOf(h, mailId, 'sent')
+    expect(refreshTokensAsked()).to.deep.equal([REFRESH])
+    expect(new Set(smtp.shown)).to.have.property('size', 1)
+    await admin.unsetSettings(['smtp_from_name'])
   })
 
   it('with a secret that no key opens, mails wait and nobody is asked, until it is given again', async () => {

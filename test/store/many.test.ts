@@ -181,6 +181,9 @@ describe('Damaged records', () => {
     }
     await purge(store, [PROVIDER_RECORDS])
     expect(inner.all(PROVIDER_RECORDS)).to.deep.equal([])
+    // A store need not know what it is to change nothing.
+    const swap = () => Promise.reject(new Error('nothing is over'))
+    await purge({ ...store, swap }, [PROVIDER_RECORDS])
   })
 })
 

@@ -38,7 +38,7 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens, s
       // Another process may have used the refresh token up a moment ago.
       const isUsedUp = isNoToken(error) && error.fault?.code.endsWith('invalid_grant')
       const latest =
-        used !== undefined && isUsedUp ? await refreshTokens.latest(settings) : undefined
+        used !== undefined && isUsedUp ? await refreshTokens.latest(settings, used) : undefined
       if (latest === undefined || latest === used) throw error
       return request(latest)
     })
@@ -81,9 +81,8 @@ export function createRefreshTokens(
     current: newest,
 
     /** As `current`, after a look at what another process has stored. */
-    async latest(settings: Settings): Promise<string | undefined> {
-      // The provider has refused it, or never issued it.
-      unstored = undefined
+    async latest(settings: Settings, refused: string): Promise<string | undefined> {
+      if (unstored?.next === refused) unstored = undefined
       await refresh()
       return newest(settings)
     },

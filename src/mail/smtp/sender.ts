@@ -8,12 +8,14 @@ import { settingsTable, type Settings } from '../../settings/table.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { answersTheMail, errorOf, receiptOf } from './answers.ts'
 import { composeMail, newMessageId, nodemailer } from './compose.ts'
-import { smtpConnection, smtpSettings, type SmtpSettings } from './connection.ts'
+import { logsInByToken, smtpConnection, smtpSettings, type SmtpSettings } from './connection.ts'
 import { createLine, type Gate, type Line, type Peer } from './line.ts'
 import { handOver, isInUse } from './transport.ts'
 
 // A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
 const KEYS = Object.keys(settingsTable).filter((key) => /^smtp(?!OauthRefresh)/.test(key))
+// One mailbox at one mail server has one access token, so that no refresh token is used twice at once.
+const PURPOSE = KEYS.filter((key) => !/From|Tls|Password/.test(key))
 /** Servers accept only a limited number of mails over one connection. */
 const MAX_MAILS = 100
 const IDLE_MS = 15_000
@@ -30,6 +32,7 @@ export function createMailSender(
   if (!transport) nodemailer()
   const all = new Map<string, Line>()
   let keyInUse: string | undefined
+  let tokens: (AccessTokens & { purpose: string }) | undefined
   const toTransport =
     transport &&
     createLine(clock, () => ({
@@ -43,7 +46,11 @@ export function createMailSender(
   // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays until it is
   // empty. So settings that come back find its connections, and do not open five more.
   function toServer(configured: SmtpSettings): Line {
-    const key = JSON.stringify(configured, KEYS)
+    const key = `${logsInByToken(configured)} ${JSON.stringify(configured, KEYS)}`
+    const purpose = JSON.stringify(configured, PURPOSE)
+    if (tokens?.purpose !== purpose)
+      tokens = { purpose, ...createAccessTokens(clock, refreshTokens, configured) }
+    const own = tokens
     keyInUse = key
     for (const [other, line] of all) {
       if (other === key) continue
@@ -54,7 +61,7 @@ export function createMailSender(
     const line =
       all.get(key) ??
       createLine(clock, (connections) =>
-        createMailServer(configured, clock, refreshTokens, connections, isKept),
+        createMailServer(configured, clock, own, connections, isKept),
       )
     all.set(key, line)
     return line
@@ -86,11 +93,10 @@ export function createMailSender(
 function createMailServer(
   settings: SmtpSettings,
   clock: Clock,
-  refreshTokens: RefreshTokens,
+  tokens: AccessTokens,
   connections: Gate,
   isKept: () => boolean,
 ): Peer {
-  const tokens = createAccessTokens(clock, refreshTokens, settings)
   /** Connections that are not needed now, newest last, each with what cancels its end. */
   const idle = new Map<KeptConnection, () => void>()
 
@@ -156,7 +162,7 @@ function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessToke
   const { socket, closed, isOpen } = connection
   const now = () => clock.now().getTime()
   let mails = 0
-  let answeredAt = -Infinity
+  let answeredAt = now()
 
   return {
     ...connection,
