@@ -54,8 +54,9 @@ function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: U
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
 async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {
-  const { kind, userId, linkId } = mail
-  const isOwn = ({ id }: Token) => id === linkId
+  const { kind, userId, mailJobId, email } = mail
+  // Each attempt to send has a link of its own, and several may arrive. To its reader, they are one mail.
+  const isOwn = (token: Token) => token.mailJobId === mailJobId && token.email === email
   if (MAIL_KINDS[kind].takesBack === 'verification') {
     const tokens = await parts.store.verificationTokens.ofUser(userId, MAX_MAILED)
     return tokens.some((token) => isOwn(token) && token.usedAt) ? 'verified' : 'unused'
@@ -66,7 +67,8 @@ async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {
   )
   const decided = found.flat().filter((token) => token.claimedAt && !token.invalidatedAt)
   if (isLinkKind(kind) && !decided.some(isOwn)) return 'unused'
-  const later = decided.filter((token) => token.email === mail.email && isLater(token, mail))
+  const others = decided.filter((token) => !isOwn(token) && token.email === email)
+  const later = others.filter((token) => isLater(token, mail))
   if (later.some(({ usedAt }) => usedAt)) return 'later'
   const isUnderWay = [...later, ...decided.filter(isOwn)].some(({ usedAt }) => !usedAt)
   return isUnderWay ? 'under_way' : 'password'

@@ -55,16 +55,16 @@ async function send(parts: JobParts, job: MailJob, recipient: Recipient, place: 
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
   }
+  const { id, ...shown } = link
   // A job always ends before its links do. Either this check sees that end, or the links end after the new one was stored, and include it.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
-    const mail = await writeMail(parts, job, recipient, link, client)
+    const mail = await writeMail(parts, job, recipient, shown, client)
     const connection = await place.open()
     // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the hold.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
   }
-  const { id } = link
   if (id !== undefined) await tokensOf(store, job.kind)?.revoke({ id }, clock.now())
   return 'over'
 }
@@ -74,7 +74,7 @@ async function writeMail(
   { views, store, oauthUrl, clock }: JobParts,
   job: MailJob,
   { user, email }: Recipient,
-  { id: linkId, locale, ...told }: MailLink,
+  { locale, ...told }: Omit<MailLink, 'id'>,
   client: IdentifiedClient['client'],
 ): Promise<OutgoingMail> {
   const { kind, requester, requestedAt } = job
@@ -84,7 +84,6 @@ async function writeMail(
     id: hashToken(token),
     kind,
     userId: user.id,
-    linkId,
     email,
     locale,
     ...orderOf(job, job.attempts),

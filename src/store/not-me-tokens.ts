@@ -10,8 +10,6 @@ export const NOT_ME_TOKENS = kindOf({
   fields: {
     kind: holds<MailKind>('text'),
     userId: 'text',
-    /** `undefined`: the mail is a notice, and has no link with a token. */
-    linkId: 'text?',
     email: 'text',
     /** The language of the mail (BCP 47). */
     locale: 'text',

@@ -15,7 +15,7 @@ import {
 } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
-import { disown, type Person, personAt, tokenOf } from '../support/person.ts'
+import { disown, notMeOf, type Person, personAt, tokenOf } from '../support/person.ts'
 import { beforeFirst, instead } from '../support/records.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 
@@ -47,7 +47,14 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
     technology,
     settings: { password_changed_email: 'true' },
     mayLogErrors: true,
+    mail: {
+      async reaches(point, to = '') {
+        if (point === 'data complete' && arriveTwice.delete(to)) throw new Error('it is not told')
+      },
+    },
   })
+  /** Of their next mail the server tells not that it took it, so that it comes again. */
+  const arriveTwice = new Set<string>()
 
   /** A user whose password somebody reset by a mailed link, and the links of both mails. */
   async function stolen() {
@@ -154,6 +161,27 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
     expectPage(page, 200, 'not-me', 'signed_out')
     expect(await login.isVerified()).to.equal(true)
     expect(await login.account()).to.equal(undefined)
+  })
+
+  it('of a mail that came twice undoes what the link of the other copy did (NOT-07, NOT-13)', async () => {
+    const user = await h.addVerified()
+    arriveTwice.add(user.email ?? '')
+    await user.forgets()
+    expectPage(
+      await user.choosesPassword(STOLEN, (await user.mail(2)).link),
+      200,
+      'reset-password',
+      'done',
+    )
+    expectPage(await disown(notMeOf(await user.mail(1))), 200, 'not-me', 'secured')
+    await expectSecured(user)
+
+    const unverified = await h.addUnverified()
+    arriveTwice.add(unverified.email ?? '')
+    const login = await h.blockedLogin({ user: unverified })
+    await login.comesBack(await login.opensLink((await login.mail(2)).link))
+    expectPage(await disown(notMeOf(await login.mail(1))), 200, 'not-me', 'unverified')
+    expect(await login.isVerified()).to.equal(false)
   })
 
   it('of an invitation voids it, and a new one works', async () => {

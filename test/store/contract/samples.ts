@@ -55,7 +55,7 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
 
 export function sampleNotMeToken(changes: Partial<NotMeToken> = {}): NotMeToken {
   const { tokenHash: id, userId, email, requestedAt, mailJobId, attempt } = sampleResetToken()
-  const mail = { kind: 'password_reset', linkId: randomUUID(), locale: 'de-AT' } as const
+  const mail = { kind: 'password_reset', locale: 'de-AT' } as const
   const times = { requestedAt, createdAt: after(0), purgeAt: after(hour) }
   return { ...mail, id, userId, email, mailJobId, attempt, ...times, ...changes }
 }
