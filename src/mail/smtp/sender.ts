@@ -46,25 +46,27 @@ export function createMailSender(
   // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays until it is
   // empty. So settings that come back find its connections, and do not open five more.
   function toServer(configured: SmtpSettings): Line {
+    // The first refresh token makes a login possible.
     const key = `${logsInByToken(configured)} ${JSON.stringify(configured, KEYS)}`
-    const purpose = JSON.stringify(configured, PURPOSE)
-    if (tokens?.purpose !== purpose)
-      tokens = { purpose, ...createAccessTokens(clock, refreshTokens, configured) }
-    const own = tokens
     keyInUse = key
     for (const [other, line] of all) {
       if (other === key) continue
       line.close()
       if (line.isEmpty()) all.delete(other)
     }
-    const isKept = () => key === keyInUse
-    const line =
-      all.get(key) ??
-      createLine(clock, (connections) =>
-        createMailServer(configured, clock, own, connections, isKept),
-      )
+    const line = all.get(key) ?? newLine(configured, () => key === keyInUse)
     all.set(key, line)
     return line
+  }
+
+  function newLine(configured: SmtpSettings, isKept: () => boolean): Line {
+    const purpose = JSON.stringify(configured, PURPOSE)
+    if (tokens?.purpose !== purpose)
+      tokens = { purpose, ...createAccessTokens(clock, refreshTokens, configured) }
+    const own = tokens
+    return createLine(clock, (connections) =>
+      createMailServer(configured, clock, own, connections, isKept),
+    )
   }
 
   function lineNow(): Line {
