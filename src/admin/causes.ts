@@ -99,7 +99,7 @@ const WORDS = {
           'Run account-flows doctor: it says what to set with account-flows settings set.',
         ],
   waiting: ({ job }) => [
-    `A mail, requested at ${job?.requestedAt?.toISOString()}, waits to be sent.`,
+    `A mail, requested at ${job?.requestedAt.toISOString()}, waits to be sent.`,
     'Look again in a minute. If it still waits, run account-flows doctor.',
   ],
   sent: ({ event, user, mail, at }) => {
