@@ -70,3 +70,18 @@ export async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<
   signal.addEventListener('abort', stop)
   return Promise.race([work(), aborted]).finally(() => signal.removeEventListener('abort', stop))
 }
+
+/** Runs all work of one key in the order of the calls, also after a failure. Other keys and other processes do not wait. */
+export function oneAtATime() {
+  const latest = new Map<string, Promise<unknown>>()
+
+  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
+    const mine = (latest.get(key) ?? Promise.resolve()).then(work, work)
+    latest.set(key, mine)
+    try {
+      return await mine
+    } finally {
+      if (latest.get(key) === mine) latest.delete(key)
+    }
+  }
+}

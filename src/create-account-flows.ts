@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { AccountFlows } from './account-flows.ts'
 import { createAdminApi } from './admin/admin-api.ts'
-import type { Requester, User } from './contract/index.ts'
+import type { Requester } from './contract/index.ts'
 import { createKeyed } from './crypto/keyed.ts'
 import { createKeyRing, createOwnKeyRing } from './crypto/keys.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
@@ -11,11 +11,16 @@ import { usersVoidingLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
 import { createClientNotifications } from './flows/client-notifications.ts'
 import { createFlows } from './flows/flows.ts'
+import { createBrowserCookie } from './http/browser.ts'
+import { createDispatcher } from './http/dispatcher.ts'
 import { loadBodyReader } from './http/form.ts'
-import { createBrowserSide } from './http/browser-side.ts'
-import { createLoginPassword, forgetTries } from './http/login-password.ts'
+import { createLogin, createLoginBlock } from './http/login.ts'
+import { createLoginPassword } from './http/login-password.ts'
+import { createCooldown, createMailForms } from './http/mail-forms.ts'
 import { hashQueueOf, requesterOf as requesterBehind } from './http/requester.ts'
 import { createWellKnown } from './http/mount.ts'
+import { createPages } from './http/pages.ts'
+import { createRoutes } from './http/routes.ts'
 import { createClientLogouts } from './jobs/client-logouts.ts'
 import { createMaintenance } from './jobs/maintenance.ts'
 import { createGlobalLimit } from './mail/limits.ts'
@@ -31,11 +36,11 @@ import {
 } from './oidc/backchannel-logout.ts'
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
-import { createAccountPolicy } from './oidc/interactions.ts'
-import { createOpenLogin } from './oidc/open-login.ts'
+import { createAccountPolicy, createInteractions } from './oidc/interactions.ts'
+import { createLoginPage } from './oidc/login-page.ts'
 import { createOwnAdapter } from './oidc/own-adapter.ts'
 import { createPostForm } from './oidc/post-form.ts'
-import { createLiveSession } from './oidc/renewed-session.ts'
+import { createLiveSession } from './oidc/live-session.ts'
 import { createResume } from './oidc/resume.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
 import { createPasswords } from './passwords/passwords.ts'
@@ -79,18 +84,15 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const { passwordRules, verifyPassword, dearestCost } = passwords
   const hashPassword = (password: string, by?: Requester) =>
     passwords.hashPassword(password, by && hashQueueOf(by))
-  const forgetTriesOf = (user: User, by: Requester) =>
-    forgetTries({ limits, keyedHash, users }, user, by)
+  const trying = { limits, keyedHash, users, requesterOf, verifyPassword }
+  const { loginPassword, forgetTries } = createLoginPassword(trying)
 
   // The provider: its clients, and what notifies them that an account is signed out.
   const { provider, attach } = createAttachment()
   const clients = createClients(provider, baseUrl.origin)
   const isOn = () => isBackchannelLogoutOn(provider())
-  const tell = createTellClient({
-    provider,
-    post: createPostForm(checked.allowPrivateNetworks),
-    log,
-  })
+  const post = createPostForm(checked.allowPrivateNetworks)
+  const tell = createTellClient({ provider, post, log })
   const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
   const notifications = createClientNotifications(isOn, logouts, clients.nameOf, log)
 
@@ -101,8 +103,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const sessionParts = { cutoffs, users, own, recordLoggedOutClients }
   const sessions = createEndableSessions({ ...sessionParts, clock, log })
   const liveSession = createLiveSession({ provider, sessions, cutoffs, clock, log })
-  const openLogin = createOpenLogin(provider, box, `${oauthUrl}/reset-password`)
-  const resume = createResume({ provider, openLogin, clock })
+  const loginPage = createLoginPage(provider, box, `${oauthUrl}/reset-password`)
+  const resume = createResume({ provider, loginPage, clock })
   const policy = createAccountPolicy(users, settings, log)
 
   // Jobs and mails. When they look up a disabled user, the links mailed to that user become void.
@@ -128,42 +130,54 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     store,
     users: watchedUsers,
     outbox: mail,
-    passwords: { ...passwordRules, hash: hashPassword, forgetTries: forgetTriesOf },
+    passwords: { ...passwordRules, hash: hashPassword, forgetTries },
     sessions: { ...sessions, liveOf: liveSession },
     clients: notifications,
     keyed,
     requesterOf,
     ...common,
   })
-  const { passwordReset, invitation } = flows
+  const { passwordReset, invitation, verification, waitingLogins, notMe } = flows
   const sweeping = { resets: passwordReset, invitations: invitation }
   const maintained = { settingsKeeper, keyRing, store, sweeping, mail }
   const maintenance = createMaintenance({ ...maintained, clock, log })
 
   // What browsers see.
-  const { oauthPath, captcha, beforeForgotPassword, responseDelay, trustedProxies } = checked
-  const { routes, login, answerOutage, browserCookie } = createBrowserSide({
-    baseUrl,
-    oauthPath,
-    oauthUrl,
-    captcha,
-    beforeForgotPassword,
-    responseDelay,
-    trustedProxies,
+  const { beforeForgotPassword, responseDelay, oauthPath, trustedProxies } = checked
+  const pages = createPages(views, log, checked.captcha?.sources)
+  const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
+  const cooldown = createCooldown(limits, keyedHash, settings)
+  const asked = { keyedHash, beforeForgotPassword, responseDelay }
+  const mailForms = createMailForms({ pages, cooldown, ...asked, ...common })
+
+  const shown = { pages, clients, cooldown, mailForms, settings }
+  const { origin } = baseUrl
+  const receiving = { limits, requesterOf, browserCookie, origin, oauthPath, trustedProxies }
+  const routes = createDispatcher(
+    { pages, ...receiving, ...common },
+    createRoutes(
+      { ...shown, passwordReset, invitation, loginPage, log },
+      { ...shown, verification, waitingLogins, resume, sessions, clock },
+      { pages, notMe },
+      views,
+    ),
+  )
+  const added = { sessions, policy, loginPage, routes, pages, browserCookie }
+
+  // The end of a login at the host's own page.
+  const interactions = createInteractions(provider)
+  const block = createLoginBlock({
+    verification,
     users,
-    ...flows,
-    provider,
-    clients,
-    openLogin,
-    resume,
-    cutoffsSeenAtLogin: sessions.cutoffsSeenAtLogin,
-    limits,
-    views,
-    keyedHash,
+    interactions,
+    browserCookie,
     requesterOf,
-    ...common,
+    cooldown,
+    origin,
+    settings,
   })
-  const added = { sessions, policy, openLogin, routes, answerOutage, browserCookie }
+  const ways = { interactions, block, clients, pages, oauthUrl }
+  const login = createLogin({ ...ways, sessions, clock })
 
   // What admins see.
   const adminApi = createAdminApi(
@@ -187,7 +201,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   return {
     ...login,
-    ...createLoginPassword({ limits, keyedHash, requesterOf, verifyPassword }),
+    ...loginPassword,
     validatePassword: passwordRules.validateAll,
     adapter: sessions.adapter,
     policy: policy.add,

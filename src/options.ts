@@ -4,7 +4,7 @@ import { checkAdmin, type AdminJwtOptions, type AdminToken } from './admin/optio
 import { systemClock, type Clock } from './clock.ts'
 import type { Hashing } from './crypto/hashing.ts'
 import { checkCaptcha, type Captcha } from './http/captcha.ts'
-import type { ResponseDelay } from './http/mail-requests.ts'
+import type { ResponseDelay } from './http/mail-forms.ts'
 import { checkClientLogout, type ClientLogoutOptions } from './oidc/post-form.ts'
 import type { SettingTexts } from './settings/table.ts'
 import type { RecordStore } from './store/record-store.ts'

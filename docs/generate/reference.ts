@@ -155,7 +155,7 @@ function optionTypes(): string {
     ['hashing', list('crypto/hashing.ts', 'Hashing')],
     ['adminJwt', list('admin/options.ts', 'AdminJwtOptions')],
     ['clientLogout', list('oidc/post-form.ts', 'ClientLogoutOptions')],
-    ['responseDelay', list('http/mail-requests.ts', 'ResponseDelay')],
+    ['responseDelay', list('http/mail-forms.ts', 'ResponseDelay')],
     [
       'beforeForgotPassword` is called with `request',
       list('contract/requests.ts', 'ForgotPasswordRequest'),

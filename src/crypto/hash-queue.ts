@@ -85,18 +85,3 @@ export function hashQueueLimits(processors: number, poolSize: string | undefined
 export const hashQueue = createHashQueue(
   hashQueueLimits(availableParallelism(), process.env['UV_THREADPOOL_SIZE']),
 )
-
-/** Runs all work of one key in the order of the calls, also after a failure. Other keys and other processes do not wait. */
-export function oneAtATime() {
-  const latest = new Map<string, Promise<unknown>>()
-
-  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    const mine = (latest.get(key) ?? Promise.resolve()).then(work, work)
-    latest.set(key, mine)
-    try {
-      return await mine
-    } finally {
-      if (latest.get(key) === mine) latest.delete(key)
-    }
-  }
-}

@@ -1,6 +1,5 @@
 /** The reset link (3.1): a worker mails it (`mail/links.ts`), its form sets a password. What a reset then does is in `new-password.ts`. */
-import type { Clock } from '../clock.ts'
-import { oneAtATime } from '../crypto/hash-queue.ts'
+import { oneAtATime, type Clock } from '../clock.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { RequestParameters, Requester } from '../contract/index.ts'
 import type { LinkReason } from '../contract/requests.ts'

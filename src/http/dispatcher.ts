@@ -1,4 +1,7 @@
-/** Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. */
+/**
+ * Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. This folder never
+ * knows how records are stored and mails are sent; of the provider, only what `oidc/` offers.
+ */
 import { Server, type Socket } from 'node:net'
 import type { Context, Middleware, Next } from 'koa'
 import { parametersFrom } from '../contract/requests.ts'
@@ -32,7 +35,7 @@ export interface Visit {
   browser: string | undefined
 }
 
-export interface DispatcherParts extends Environment {
+interface DispatcherParts extends Environment {
   limits: RateLimits
   pages: Pages
   requesterOf(req: Context['req']): Requester

@@ -41,19 +41,20 @@ export interface LoginPassword {
 const MAX_TRIES = 10
 const WINDOW_MS = 15 * 60_000
 
-interface Tries {
+interface LoginPasswordParts {
   limits: RateLimits
   keyedHash(text: string): string
-}
-
-interface LoginPasswordParts extends Tries {
+  users: UserStore
   requesterOf(req: IncomingMessage): Requester
   verifyPassword: VerifyPassword
 }
 
-export function createLoginPassword(parts: LoginPasswordParts): LoginPassword {
-  const { limits, requesterOf, verifyPassword } = parts
+export function createLoginPassword(parts: LoginPasswordParts) {
+  const { limits, keyedHash, users, requesterOf, verifyPassword } = parts
   const counted = new WeakMap<IncomingMessage, string>()
+
+  const keyOf = (name: string, { address }: Requester) =>
+    `login:${keyedHash(JSON.stringify([foldName(name), networkOf(address)]))}`
 
   async function giveBack(req: IncomingMessage) {
     const key = counted.get(req)
@@ -61,9 +62,9 @@ export function createLoginPassword(parts: LoginPasswordParts): LoginPassword {
     if (key !== undefined) await limits.giveBack(key)
   }
 
-  return {
+  const loginPassword: LoginPassword = {
     async limitLogin(req, username) {
-      const key = keyOf(parts, requesterOf(req), username)
+      const key = keyOf(username, requesterOf(req))
       const { count, msToEnd } = await limits.hit(key, WINDOW_MS, MAX_TRIES)
       if (count > MAX_TRIES) return Math.max(1, Math.ceil(msToEnd / 1000))
       counted.set(req, key)
@@ -81,36 +82,30 @@ export function createLoginPassword(parts: LoginPasswordParts): LoginPassword {
       }
     },
   }
-}
 
-/** After a new password, its owner may sign in from that network at once, however many wrong passwords came before. */
-export async function forgetTries(
-  parts: Tries & { users: UserStore },
-  { id, username, email }: User,
-  by: Requester,
-): Promise<void> {
-  // A name that folds to another one may belong to another account. So may a username that is an address.
-  const names = [username, email]
-    .filter((name) => name !== undefined)
-    .filter((name) => foldName(name) === foldTyped(name))
-    .filter((name) => name === email || !name.includes('@'))
-  await Promise.all(
-    names.map(async (name) => {
-      if (await isOnlyOf(parts.users, name, id))
-        await parts.limits.giveBack(keyOf(parts, by, name), Infinity)
-    }),
-  )
+  return {
+    loginPassword,
+
+    /** After a new password, its owner may sign in from that network at once, however many wrong passwords came before. */
+    async forgetTries({ id, username, email }: User, by: Requester) {
+      // A name that folds to another one may belong to another account. So may a username that is an address.
+      const names = [username, email]
+        .filter((name) => name !== undefined)
+        .filter((name) => foldName(name) === foldTyped(name))
+        .filter((name) => name === email || !name.includes('@'))
+      await Promise.all(
+        names.map(async (name) => {
+          if (await isOnlyOf(users, name, id)) await limits.giveBack(keyOf(name, by), Infinity)
+        }),
+      )
+    },
+  }
 }
 
 /** Whether no other account has this username, in any letter case. */
 async function isOnlyOf(users: UserStore, name: string, accountId: string) {
   const named = (await users.findByUsernameInAnyCase?.(name)) ?? [await users.findByUsername(name)]
   return named.every((user) => user === undefined || user.id === accountId)
-}
-
-function keyOf({ keyedHash }: Tries, { address }: Requester, name: string) {
-  const network = networkOf(address)
-  return `login:${keyedHash(JSON.stringify([foldName(name), network]))}`
 }
 
 /** Coarser than any host's look-up. Otherwise a second spelling of a name would give more tries. */

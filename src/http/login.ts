@@ -5,13 +5,15 @@ import type { Requester, User, UserStore } from '../contract/index.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { must } from '../errors.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
+import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { SeenLogins } from '../oidc/seen-logins.ts'
 import { defined } from '../store/kind.ts'
 import { loginSecond } from '../store/cutoffs.ts'
+import type { Settings } from '../settings/table.ts'
 import { isCrossSite, type BrowserCookie } from './browser.ts'
-import type { MailRequests } from './mail-requests.ts'
-import { errorPage, type PageParts } from './pages.ts'
+import type { Cooldown } from './mail-forms.ts'
+import { errorPage, type Pages } from './pages.ts'
 import { blockedPage, type BlockedLogin, type Verification } from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
@@ -78,25 +80,22 @@ export interface Login {
   ): Promise<LoginDecision>
 }
 
-export interface LoginParts extends PageParts {
-  verification: Pick<Verification, 'blocks' | 'block'>
-  users: UserStore
+interface LoginParts {
   interactions: Interactions
-  cutoffsSeenAtLogin: SeenLogins['cutoffsSeenAtLogin']
-  browserCookie: BrowserCookie
-  requesterOf(req: IncomingMessage): Requester
-  mailRequests: MailRequests
+  sessions: Pick<SeenLogins, 'cutoffsSeenAtLogin'>
+  block: ReturnType<typeof createLoginBlock>
+  clients: Clients
+  pages: Pages
   oauthUrl: string
-  origin: string
   clock: Clock
 }
 
 export function createLogin(parts: LoginParts): Login {
-  const { interactions, clients, pages, oauthUrl, clock } = parts
+  const { interactions, block, clients, pages, oauthUrl, clock } = parts
 
   async function checkLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
     const result = await resultOf(parts, login)
-    return { result, blocked: await block(parts, req, res, login.account, result) }
+    return { result, blocked: await block(req, res, login.account, result) }
   }
 
   async function showBlocked(
@@ -133,34 +132,46 @@ export function createLogin(parts: LoginParts): Login {
   }
 }
 
-/** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
-async function block(
-  parts: LoginParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  account: User | string,
-  result: LoginResult,
-): Promise<BlockedLogin | NotKept | undefined> {
-  const { verification, interactions, browserCookie, mailRequests, settings } = parts
-  if (!settings().requireEmailVerification) return undefined
-  const user = await unverifiedUser(parts, account)
-  if (!user) return undefined
-  if (isCrossSite(req, parts.origin)) return 'refused'
+interface LoginBlockParts {
+  verification: Pick<Verification, 'blocks' | 'block'>
+  users: UserStore
+  interactions: Pick<Interactions, 'capture'>
+  browserCookie: BrowserCookie
+  requesterOf(req: IncomingMessage): Requester
+  cooldown: Cooldown
+  origin: string
+  settings(): Settings
+}
 
-  const captured = { ...(await interactions.capture(req, res)), login: result }
-  const lifetimeMs = settings().emailVerificationExpiration
-  const isRemembered = result.remember !== false
-  const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
-  const browser = browserCookie.keep(req, res, waitsForMs)
-  const requester = { ...parts.requesterOf(req), browser }
-  const login = await verification.block(user, captured, requester)
-  if (!login) return 'request_too_long'
-  const waitMs = await mailRequests.cooldown.count('email_verification', user.username, requester)
-  return { user, login, lifetimeMs, waitMs }
+/** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
+export function createLoginBlock(parts: LoginBlockParts) {
+  const { verification, interactions, browserCookie, requesterOf, cooldown, settings } = parts
+  return async (
+    req: IncomingMessage,
+    res: ServerResponse,
+    account: User | string,
+    result: LoginResult,
+  ): Promise<BlockedLogin | NotKept | undefined> => {
+    if (!settings().requireEmailVerification) return undefined
+    const user = await unverifiedUser(parts, account)
+    if (!user) return undefined
+    if (isCrossSite(req, parts.origin)) return 'refused'
+
+    const captured = { ...(await interactions.capture(req, res)), login: result }
+    const lifetimeMs = settings().emailVerificationExpiration
+    const isRemembered = result.remember !== false
+    const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
+    const browser = browserCookie.keep(req, res, waitsForMs)
+    const requester = { ...requesterOf(req), browser }
+    const login = await verification.block(user, captured, requester)
+    if (!login) return 'request_too_long'
+    const waitMs = await cooldown.count('email_verification', user.username, requester)
+    return { user, login, lifetimeMs, waitMs }
+  }
 }
 
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
-async function unverifiedUser({ users, verification }: LoginParts, account: User | string) {
+async function unverifiedUser({ users, verification }: LoginBlockParts, account: User | string) {
   const given = typeof account === 'string' ? await users.findById(account) : account
   if (!given || !verification.blocks(given)) return undefined
   const user = hashOf(given) === undefined ? ((await users.findById(given.id)) ?? given) : given
@@ -174,7 +185,7 @@ function hashOf({ passwordHash }: User): string | undefined {
 }
 
 async function resultOf(
-  { cutoffsSeenAtLogin, clock }: LoginParts,
+  { sessions, clock }: LoginParts,
   { account, startedAt, acr, amr, remember }: CheckedLogin,
 ): Promise<LoginResult> {
   const now = loginSecond(clock.now())
@@ -184,6 +195,6 @@ async function resultOf(
   const ts = Math.min(startedAt, now)
   const [accountId, hash] = typeof account === 'string' ? [account] : [account.id, hashOf(account)]
   const digest = hash === undefined ? undefined : passwordDigest(hash)
-  const accountFlowsSeen = await cutoffsSeenAtLogin(accountId, ts, digest)
+  const accountFlowsSeen = await sessions.cutoffsSeenAtLogin(accountId, ts, digest)
   return { accountId, ts, accountFlowsSeen, ...defined({ acr, amr, remember }) }
 }

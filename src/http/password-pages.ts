@@ -4,18 +4,19 @@ import { parametersFrom } from '../contract/requests.ts'
 import type { RequestParameters, Log } from '../contract/index.ts'
 import type { createInvitation } from '../flows/invitation.ts'
 import type { CompletedLink, RefusedLink, createPasswordReset } from '../flows/password-reset.ts'
-import type { OpenLogin } from '../oidc/open-login.ts'
+import type { LoginPage } from '../oidc/login-page.ts'
 import type { PageName, ResetFaults, ResetFormMode } from '../views/index.ts'
 import { parseFields, tokenInQuery, type SentForm } from './form.ts'
-import type { MailRequests } from './mail-requests.ts'
+import type { Cooldown, MailForms } from './mail-forms.ts'
 import type { Page, PageParts } from './pages.ts'
 import type { Route } from './dispatcher.ts'
 
 export interface PasswordPageParts extends PageParts {
   passwordReset: ReturnType<typeof createPasswordReset>
   invitation: ReturnType<typeof createInvitation>
-  mailRequests: MailRequests
-  openLogin: Pick<OpenLogin, 'pageFor'>
+  cooldown: Cooldown
+  mailForms: MailForms
+  loginPage: Pick<LoginPage, 'addressFor'>
   log: Log
 }
 
@@ -29,7 +30,7 @@ type LinkPage = keyof typeof LINKS
 
 /** The form that asks for a reset link (4.1, 4.2). */
 export function forgotPassword(parts: PasswordPageParts): Route {
-  const { passwordReset, clients, pages, mailRequests } = parts
+  const { passwordReset, clients, pages, mailForms } = parts
   const name = 'forgot-password'
   return {
     async get({ ctx }) {
@@ -38,7 +39,7 @@ export function forgotPassword(parts: PasswordPageParts): Route {
     },
 
     tooMany: 'password_reset_requested',
-    post: mailRequests.form({
+    post: mailForms.form({
       kind: 'password_reset',
       renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
       request: (_visit, { parameters, requester, formId }, identifier) =>
@@ -56,10 +57,10 @@ export function forgotPassword(parts: PasswordPageParts): Route {
 
 /** The form for a password, which the link of a reset (4.3, 4.4) or of an invitation (4.9) opens. */
 export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
-  const { mailRequests, settings } = parts
+  const { mailForms, settings } = parts
   const { flow: flowName, kind, sent } = LINKS[name]
   const flow = parts[flowName]
-  const renew = mailRequests.delayed(({ ctx }, form) => renewLink(parts, ctx, name, form))
+  const renew = mailForms.delayed(({ ctx }, form) => renewLink(parts, ctx, name, form))
 
   async function showForm(
     ctx: Context,
@@ -99,13 +100,14 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
 
 /** The password is changed, so this shows the page even if it does not find the way on. */
 async function showDone(
-  { clients, openLogin, pages, log }: PasswordPageParts,
+  { clients, loginPage, pages, log }: PasswordPageParts,
   ctx: Context,
   name: LinkPage,
   { parameters, apps }: CompletedLink,
   uiLocales: string | undefined,
 ) {
-  const restart = async () => clients.restart(parameters, await openLogin.pageFor(ctx, parameters))
+  const restart = async () =>
+    clients.restart(parameters, await loginPage.addressFor(ctx, parameters))
   const client = await restart().catch((error: unknown) => {
     log('error', 'after a new password the way on is not known', { error: String(error) })
   })
@@ -139,7 +141,7 @@ async function renewLink(
   const outcome = await parts[flow].renew(token, requester, formId)
   if ('fault' in outcome) return showInvalidLink(parts, ctx, page, outcome, token, asked)
   const { parameters, locale } = outcome
-  const waitMs = await parts.mailRequests.cooldown.count(kind, token, requester)
+  const waitMs = await parts.cooldown.count(kind, token, requester)
   const locals = { mode: 'sent', parameters, isRenewed: true, waitMs } as const
   await showOf(parts, ctx, parameters, { name, locals, uiLocales: asked ?? locale })
 }

@@ -9,12 +9,17 @@ import { loginSecond } from '../store/cutoffs.ts'
 import type { PageLocals, Sent } from '../views/index.ts'
 import { isUnattended } from './browser.ts'
 import { idIn, linkInForm, linkInQuery, type SentForm } from './form.ts'
+import type { MailForms } from './mail-forms.ts'
 import type { PageParts } from './pages.ts'
 import type { Route, Visit } from './dispatcher.ts'
 import { finishWaiting, requestOf, type WaitingLoginParts } from './waiting-login.ts'
 
-export interface VerifyEmailParts extends WaitingLoginParts {
-  cutoffsSeenAtLogin: SeenLogins['cutoffsSeenAtLogin']
+interface ResendParts extends WaitingLoginParts {
+  mailForms: MailForms
+}
+
+export interface VerifyEmailParts extends ResendParts {
+  sessions: Pick<SeenLogins, 'cutoffsSeenAtLogin'>
   clock: Clock
 }
 
@@ -56,7 +61,7 @@ async function goOnHere(parts: VerifyEmailParts, opening: Opening, login: Pendin
 
 /** As 4.6 says: the link signs in any browser, if its request can still be finished. It never replaces the session of another account. */
 async function goByLink(parts: VerifyEmailParts, opening: Opening) {
-  const { waitingLogins, resume, clients, cutoffsSeenAtLogin, clock } = parts
+  const { waitingLogins, resume, clients, sessions, clock } = parts
   const { ctx, next, opened } = opening
   const { login, here, token } = opened
   const { userId: accountId } = token
@@ -68,7 +73,7 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
   if (isOwnBrowser) return goOnHere(parts, opening, login)
 
   const byEmail = async () => {
-    const accountFlowsSeen = await cutoffsSeenAtLogin(accountId, ts, token.passwordDigest)
+    const accountFlowsSeen = await sessions.cutoffsSeenAtLogin(accountId, ts, token.passwordDigest)
     return { accountId, ts, accountFlowsSeen, amr: ['email'] }
   }
   if (token.pendingLoginId === undefined) {
@@ -135,11 +140,11 @@ async function show(
   pages.show(ctx, { name: 'verify-email', locals: { ...locals, client }, ...page, uiLocales })
 }
 
-export function resendVerification(parts: WaitingLoginParts): Route {
-  const { verification, mailRequests } = parts
+export function resendVerification(parts: ResendParts): Route {
+  const { verification, mailForms } = parts
   return {
     tooMany: 'email_verification_requested',
-    post: mailRequests.form({
+    post: mailForms.form({
       kind: 'email_verification',
       renew: (visit, form) => renew(parts, visit, form),
       async request(visit, form, identifier) {
@@ -154,14 +159,14 @@ export function resendVerification(parts: WaitingLoginParts): Route {
 
 /** The old link identifies the account, so the user types no name. */
 async function renew(parts: WaitingLoginParts, visit: Visit, form: SentForm) {
-  const { verification, mailRequests } = parts
+  const { verification, cooldown } = parts
   const { fields, formId, requester } = form
   const link = linkInForm(fields)
   const outcome = link ? await verification.renew(link, requester, formId) : unknownLink({})
   const uiLocales = form.uiLocales ?? outcome.locale
   if (outcome.refusal) return showRefused(parts, visit.ctx, { ...outcome, locale: uiLocales })
   const token = fields.get('token') ?? ''
-  const waitMs = await mailRequests.cooldown.count('email_verification', token, requester)
+  const waitMs = await cooldown.count('email_verification', token, requester)
   await showAnswer(parts, visit, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
 }
 

@@ -8,7 +8,7 @@ import type { createResume } from '../oidc/resume.ts'
 import type { PendingLogin } from '../store/index.ts'
 import type { CodeFault } from '../views/index.ts'
 import { parseFields } from './form.ts'
-import type { MailRequests } from './mail-requests.ts'
+import type { Cooldown } from './mail-forms.ts'
 import type { Page, PageParts } from './pages.ts'
 import type { Route, Visit } from './dispatcher.ts'
 
@@ -18,7 +18,7 @@ export interface WaitingLoginParts extends PageParts {
   waitingLogins: ReturnType<typeof createWaitingLogins>
   verification: Verification
   resume: ReturnType<typeof createResume>
-  mailRequests: MailRequests
+  cooldown: Cooldown
 }
 
 /** The page of a login that waits for its address to be verified: one form with a code and a button. */
@@ -57,7 +57,7 @@ async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin,
 }
 
 // Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
-// Another login that verified at the same moment does not stop this one: it came too late.
+// Another login that verifies at the same moment comes too late to stop this one.
 export async function finishWaiting(
   parts: WaitingLoginParts,
   visit: Visit,
@@ -112,14 +112,13 @@ async function leave(
 
 type Found = WaitingLogin | ClosedLogin
 
-/** A login that went on is not always signed in: its session may be over, or its cookie came after this request was sent. */
+/** Says "signed in" only if this browser is: the session may be over, or its cookie came after this request was sent. */
 async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?: CodeFault) {
   const { ctx, requester } = visit
-  const { pages, clients, mailRequests, resume, settings } = parts
+  const { pages, clients, cooldown, resume, settings } = parts
   if ('user' in found) {
     const { user, login } = found
     const lifetimeMs = settings().emailVerificationExpiration
-    const { cooldown } = mailRequests
     const waitMs = await cooldown.remaining('email_verification', user.username, requester)
     return pages.show(ctx, await blockedPage(clients, { user, login, lifetimeMs, waitMs, fault }))
   }

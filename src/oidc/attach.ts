@@ -4,7 +4,7 @@ import type { Provider } from 'oidc-provider'
 import type { Log } from '../contract/index.ts'
 import { AccountFlowsError, must, refuseWeak } from '../errors.ts'
 import type { createEndableSessions } from './endable-sessions.ts'
-import type { OpenLogin } from './open-login.ts'
+import type { LoginPage } from './login-page.ts'
 import type { createAccountPolicy } from './interactions.ts'
 import { watchAnswers } from './provider-answers.ts'
 import { restoreRequest } from './resume.ts'
@@ -17,9 +17,9 @@ const ATTACHED =
 interface AttachedParts {
   sessions: ReturnType<typeof createEndableSessions>
   policy: ReturnType<typeof createAccountPolicy>
-  openLogin: OpenLogin
+  loginPage: LoginPage
   routes: Middleware
-  answerOutage(ctx: Context, error: unknown): void
+  pages: { showOutage(ctx: Context, error: unknown): void }
   browserCookie: {
     read(req: IncomingMessage): string | undefined
     drop(res: ServerResponse): unknown
@@ -59,16 +59,16 @@ function checkProvider(provider: Provider, parts: AttachedParts): void {
 }
 
 function addTo(provider: Provider, parts: AttachedParts): void {
-  const { sessions, openLogin, routes, answerOutage, browserCookie, log } = parts
+  const { sessions, loginPage, routes, pages, browserCookie, log } = parts
   // Koa can mount the provider without a call of callback(). The first login shows whether our middleware runs.
   provider.once('interaction.started', () => {
     if (!sessions.passedOurMiddleware()) log('error', TOO_LATE)
   })
   watchAnswers(provider)
   provider.use(sessions.perRequest)
-  provider.use(sessions.answeringOutages(answerOutage))
+  provider.use(sessions.answeringOutages(pages.showOutage))
   provider.use(restoreRequest)
-  provider.use(openLogin.watch)
+  provider.use(loginPage.watch)
   provider.use(routes)
   // Drops our cookie after a sign-out (RP-Initiated Logout). Not without a session: the provider does not ask the user then, so any site
   // could cause it.

@@ -10,7 +10,7 @@ import type {
 } from '../store/index.ts'
 import { readClient } from './clients.ts'
 import type { PostForm } from './post-form.ts'
-import type { Client } from './request-check.ts'
+import type { Client } from './recheck.ts'
 import { idOf } from '../crypto/token.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import type { Log } from '../contract/index.ts'

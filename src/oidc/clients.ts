@@ -5,7 +5,7 @@ import { isLoopbackHost } from '../settings/addresses.ts'
 import type { CapturedRequest } from '../store/logins.ts'
 import type { RequestParameters, IdentifiedClient } from '../contract/index.ts'
 import type { ShownClient } from '../views/page-locals.ts'
-import { createRequestCheck, type Client } from './request-check.ts'
+import { createRecheck, type Client } from './recheck.ts'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
@@ -16,7 +16,7 @@ export type Clients = ReturnType<typeof createClients>
 
 /** Pages show no logo of another origin. */
 export function createClients(provider: () => Provider, origin: string) {
-  const passesToday = createRequestCheck(provider)
+  const passesToday = createRecheck(provider)
 
   async function genuineClient(parameters: RequestParameters) {
     const { clientId, redirectUri } = parameters

@@ -16,7 +16,7 @@ import { loginSecond } from '../store/cutoffs.ts'
 import type { CapturedRequest, LoginResult } from '../store/logins.ts'
 import type { RequestParameters } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
-import type { OpenLogin } from './open-login.ts'
+import type { LoginPage } from './login-page.ts'
 import { outcomeOf } from './provider-answers.ts'
 
 /** Long enough, because the one request that makes the record also uses it. */
@@ -27,7 +27,7 @@ type EmailLogin = Omit<LoginResult, 'remember'> & { amr: string[] }
 
 interface ResumeParts {
   provider(): Provider
-  openLogin: Pick<OpenLogin, 'forget'>
+  loginPage: Pick<LoginPage, 'forget'>
   clock: Clock
 }
 
@@ -167,7 +167,7 @@ async function resumeRequest(
 }
 
 /** Answers this request as the provider answers a GET of that path. */
-async function reenter({ openLogin }: ResumeParts, ctx: Context, next: Next, path: string) {
+async function reenter({ loginPage }: ResumeParts, ctx: Context, next: Next, path: string) {
   const original: unknown = Reflect.get(ctx.req, 'originalUrl')
   // Frameworks that strip a prefix from `url` keep it here, and the provider builds its addresses from it.
   if (typeof original === 'string') {
@@ -179,7 +179,7 @@ async function reenter({ openLogin }: ResumeParts, ctx: Context, next: Next, pat
   await next()
   const { failure, isGone } = outcomeOf(ctx.req)
   if (failure) throw failure
-  if (!isGone) openLogin.forget(ctx)
+  if (!isGone) loginPage.forget(ctx)
   if (ctx.status === 303) ctx.status = 302
   // The address contains the link, so no referrer may name it. A page that posts a form to the client needs at least an origin.
   ctx.set('Referrer-Policy', ctx.status === 302 ? 'no-referrer' : 'strict-origin')

@@ -159,8 +159,8 @@ function remember(
 
 type ReadRecord = () => Promise<AdapterPayload | void>
 
-// A request that begins before a cut-off and ends after it must leave no live record. So a record gets the first login that is known: that
-// of its request, that of the record it replaces, or the request itself.
+// A request that begins before a cut-off and ends after it must leave no live record. So a record gets the login of its request. Without
+// one, it gets the login of the record that it replaces. Without that too, it gets the time of the request.
 async function withSeenCutoffs(
   parts: Parts,
   model: string,
@@ -191,7 +191,7 @@ async function requestAsLogin({ memory, readCutoffs }: Parts, model: string, acc
   const isOfHost = arrivedAt === undefined
   if (model === 'Session' || (isOfHost && model !== 'Grant')) return undefined
   const ends = await readCutoffs(accountId)
-  // A grant of a host's page, or a CIBA request, opens nothing alone. So it counts as having seen all cut-offs.
+  // A grant from a page of the host, or a CIBA request, opens nothing alone. So it counts as having seen all cut-offs.
   if (isOfHost || model === 'BackchannelAuthenticationRequest')
     return { second: undefined, seen: seenAll(ends) }
   return { second: arrivedAt, seen: seenBy(arrivedAt, ends) }

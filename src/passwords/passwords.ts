@@ -18,7 +18,12 @@ import { createIsLeaked } from './range-service.ts'
 
 export type PasswordRules = ReturnType<typeof createPasswords>['passwordRules']
 
-export function createPasswords(options: CheckedOptions, settings: () => Settings) {
+type PasswordOptions = Pick<
+  CheckedOptions,
+  'hashing' | 'bcryptCost' | 'brand' | 'baseUrl' | 'validatePassword' | 'clock' | 'log'
+>
+
+export function createPasswords(options: PasswordOptions, settings: () => Settings) {
   const { hashing, bcryptCost, brand, baseUrl, validatePassword, clock, log } = options
   const service = [brand.name, baseUrl.hostname]
   const isLeaked = createIsLeaked(clock, log)

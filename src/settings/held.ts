@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { oneAtATime } from '../crypto/hash-queue.ts'
+import { oneAtATime } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { nextVersion, type Change } from './history.ts'

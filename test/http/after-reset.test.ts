@@ -187,7 +187,8 @@ describe('After a reset the person continues to the client (4.2)', () => {
   it('the browser keeps where its login waits for as long as the interaction lives, an hour here', async () => {
     const { url } = await h.party.begin()
     const cookies = (await createUserAgent().get(url)).headers.getSetCookie()
-    const [, seconds] = /account_flows_login=[\w.-]+; Max-Age=(\d+);/.exec(cookies.join()) ?? []
+    const [, seconds] =
+      /account_flows_login_page=[\w.-]+; Max-Age=(\d+);/.exec(cookies.join()) ?? []
     expect(Number(seconds)).to.be.within(3_500, 3_600)
   })
 
@@ -195,8 +196,8 @@ describe('After a reset the person continues to the client (4.2)', () => {
     const user = await addUser()
     const page = await begins(user, CONFIDENTIAL)
     const cookie = user.agent.cookiesFor(`${h.oauthUrl}/reset-password`)
-    expect(cookie).to.match(/^account_flows_login=[\w.-]+$/)
-    expect(user.agent.cookiesFor(`${h.oauthUrl}/auth`)).not.to.include('account_flows_login')
+    expect(cookie).to.match(/^account_flows_login_page=[\w.-]+$/)
+    expect(user.agent.cookiesFor(`${h.oauthUrl}/auth`)).not.to.include('account_flows_login_page')
     for (const forged of [
       'https://evil.example/',
       JSON.stringify({ uid: page.hidden['interaction'], page: 'https://evil.example/' }),
@@ -205,7 +206,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
         .replace(/^[^=]+=/, '')
         .replace(/\.(.)(?=[^.]*$)/, (_, at) => (at === 'A' ? '.B' : '.A')),
     ]) {
-      const headers = { cookie: `account_flows_login=${encodeURIComponent(forged)}` }
+      const headers = { cookie: `account_flows_login_page=${encodeURIComponent(forged)}` }
       const victim = Object.assign(await addUser(), { request: user.request })
       const href = await resetsIn(createUserAgent(), victim, headers)
       expect(href).to.equal('https://server.example/')

@@ -26,7 +26,7 @@ function expectDenied({ request, agent, party }: Person, answer: Answer) {
   expect(told)
     .to.include({ error: 'access_denied', state, iss: issuer })
     .and.not.have.property('code')
-  expect(agent.cookiesFor(`${issuer}/reset-password`)).to.not.include('account_flows_login')
+  expect(agent.cookiesFor(`${issuer}/reset-password`)).to.not.include('account_flows_login_page')
 }
 
 /** Presses a button of the page that waits. */
@@ -141,7 +141,7 @@ describe('Whoever uses another account while a login is blocked', () => {
   async function leave(login: Person) {
     const answer = await presses('other_account', login)
     expect(answer.status).to.equal(302)
-    expect(answer.headers.getSetCookie().join()).to.include('account_flows_login=')
+    expect(answer.headers.getSetCookie().join()).to.include('account_flows_login_page=')
     expect((await h.follow(login.agent, answer)).page).to.equal('login')
   }
 

@@ -1,4 +1,4 @@
-/** What all forms that ask for a mail have in common: the cooldown, the check of the host, and the random delay. */
+/** The forms that ask for a mail. All have the cooldown, the check of the host, and the random delay. */
 import { randomInt } from 'node:crypto'
 import { within } from '../clock.ts'
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
@@ -12,6 +12,7 @@ import { foldTyped } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
 import type { Environment } from '../flows/audit.ts'
+import type { Settings } from '../settings/table.ts'
 import type { RateLimits } from '../store/index.ts'
 import type { SentForm } from './form.ts'
 import type { Pages } from './pages.ts'
@@ -24,15 +25,15 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-export interface MailRequestParts extends Environment {
-  limits: RateLimits
+interface MailFormParts extends Environment {
   pages: Pages
+  cooldown: Cooldown
   keyedHash(text: string): string
   beforeForgotPassword?: BeforeForgotPassword | undefined
   responseDelay: ResponseDelay
 }
 
-export type MailRequests = ReturnType<typeof createMailRequests>
+export type MailForms = ReturnType<typeof createMailForms>
 
 /** A form with a name, or with an expired link in its place. */
 interface MailForm {
@@ -47,10 +48,9 @@ const FIELDS = { password_reset: 'identifier', email_verification: 'username' } 
 
 type Answer = { mode: 'invalid' } | { mode: 'sent'; typed: string; waitMs: number | undefined }
 
-export function createMailRequests(parts: MailRequestParts) {
-  const { pages, responseDelay, clock } = parts
+export function createMailForms(parts: MailFormParts) {
+  const { pages, cooldown, responseDelay, clock } = parts
   const { floorMs, jitterMs } = responseDelay
-  const cooldown = createCooldown(parts)
 
   function delayed(answer: Post): Post {
     return async (visit, form) => {
@@ -64,8 +64,6 @@ export function createMailRequests(parts: MailRequestParts) {
   }
 
   return {
-    cooldown,
-
     /** Answers after the random delay (4.2, 4.7). It begins when the form has been read: a slow body would use it up. */
     delayed,
 
@@ -88,8 +86,14 @@ export function createMailRequests(parts: MailRequestParts) {
   }
 }
 
+export type Cooldown = ReturnType<typeof createCooldown>
+
 // For how many milliseconds another mail for the same name would be too soon, with and without an account. A worker decides what is sent.
-function createCooldown({ limits, keyedHash, settings }: MailRequestParts) {
+export function createCooldown(
+  limits: RateLimits,
+  keyedHash: (text: string) => string,
+  settings: () => Settings,
+) {
   // By network: otherwise the countdown would show a stranger that the user of that name asked lately.
   const keyOf = (kind: MailKind, typed: string, requester: Requester) => {
     const name = foldTyped(typed)
@@ -119,7 +123,7 @@ const CHECK_WITHIN_MS = 10_000
 
 /** `failed`: the check threw, or did not answer in time. */
 async function verdictOf(
-  { beforeForgotPassword, keyedHash, audit, clock, log }: MailRequestParts,
+  { beforeForgotPassword, keyedHash, audit, clock, log }: MailFormParts,
   request: ForgotPasswordRequest,
 ): Promise<'allow' | 'deny' | 'failed'> {
   if (!beforeForgotPassword) return 'allow'

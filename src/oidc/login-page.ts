@@ -4,13 +4,13 @@ import type { SecretBox } from '../crypto/secret-box.ts'
 import type { RequestParameters } from '../contract/index.ts'
 import { outcomeOf } from './provider-answers.ts'
 
-const NAME = 'account_flows_login'
+const NAME = 'account_flows_login_page'
 
-export type OpenLogin = ReturnType<typeof createOpenLogin>
+export type LoginPage = ReturnType<typeof createLoginPage>
 
-// The login page that this browser was sent to last. Browsers send the cookies of the provider only to that page of the host. So our own
-// cookie keeps its address for the end of a reset, and goes only to `resetUrl`. It is sealed, so that only we can choose where it leads.
-export function createOpenLogin(provider: () => Provider, box: SecretBox, resetUrl: string) {
+// The login page that this browser was sent to last. The end of a reset leads back to it, but browsers send the cookies of the provider
+// only to that page. So our own cookie keeps its address, and goes only to `resetUrl`. It is sealed, so that only we choose where it leads.
+export function createLoginPage(provider: () => Provider, box: SecretBox, resetUrl: string) {
   const { protocol, pathname } = new URL(resetUrl)
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${protocol === 'https:' ? '; Secure' : ''}`
 
@@ -37,7 +37,7 @@ export function createOpenLogin(provider: () => Provider, box: SecretBox, resetU
     forget: (ctx: Context) => ctx.append('Set-Cookie', `${NAME}=; Max-Age=0; ${attributes}`),
 
     /** The address of the login page, if its login can still be finished here and is for this client and redirect URI. */
-    async pageFor(
+    async addressFor(
       ctx: Context,
       { clientId, redirectUri }: RequestParameters,
     ): Promise<string | undefined> {
