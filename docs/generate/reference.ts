@@ -158,7 +158,7 @@ function optionTypes(): string {
     ['responseDelay', list('http/mail-requests.ts', 'ResponseDelay')],
     [
       'beforeForgotPassword` is called with `request',
-      list('contract/requests.ts', 'ForgotPasswordRequest'),
+      list('contract/parameters.ts', 'ForgotPasswordRequest'),
     ],
   ]
     .map(([option, members]) => `### \`${option}\`\n\n${members}`)

@@ -1,7 +1,7 @@
 /** Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. */
 import { Server, type Socket } from 'node:net'
 import type { Context, Middleware, Next } from 'koa'
-import { parametersFrom } from '../contract/requests.ts'
+import { parametersFrom } from '../contract/parameters.ts'
 import type { AuditEvent, Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import type { Environment } from '../flows/audit.ts'

@@ -1,7 +1,7 @@
 /** The stored form of a request for a mail. */
 import { z } from 'zod'
 import type { MailKind } from '../contract/mail-kinds.ts'
-import type { RequestParameters, Requester } from '../contract/requests.ts'
+import type { RequestParameters, Requester } from '../contract/parameters.ts'
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 
 /** `over`: only the id stays, which a repeated form would send again. */

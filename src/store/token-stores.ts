@@ -1,4 +1,4 @@
-import type { Requester } from '../contract/requests.ts'
+import type { Requester } from '../contract/parameters.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { isLater, type RequestOrder } from './outbox-record.ts'
 import type { Records } from './records.ts'

@@ -1,7 +1,7 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): what their records hold. */
 import type { TokenEnd } from '../contract/audit.ts'
 import { z } from 'zod'
-import type { RequestParameters, Requester } from '../contract/requests.ts'
+import type { RequestParameters, Requester } from '../contract/parameters.ts'
 import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
 import { toldOf } from './table.ts'
 
