@@ -116,9 +116,9 @@ export const isHeldAt = ({ leaseId, availableAt }: JobRecord, at: Date) =>
 /** `nextAttemptAt`: in the past while all workers are busy. `undefined`: never. */
 export function statusOf(job: JobRecord, at: Date) {
   const { id, kind, accountId, requestedAt, expiresAt, attempts, reason } = job
-  const told = { id, kind, accountId, requestedAt, expiresAt, attempts, reason }
+  const shown = { id, kind, accountId, requestedAt, expiresAt, attempts, reason }
   const state = job.state === 'dead' ? ('dead' as const) : ('waiting' as const)
-  return { ...told, state, nextAttemptAt: job.availableAt, isHeld: isHeldAt(job, at) }
+  return { ...shown, state, nextAttemptAt: job.availableAt, isHeld: isHeldAt(job, at) }
 }
 
 /**
