@@ -137,7 +137,7 @@ ${exportsOf('store/published.ts')}
 
 ### \`oidc-account-flows/contract\`
 
-What you implement yourself, and suites that say when it is done. It needs mocha and chai, so take the types from \`oidc-account-flows\` in what runs in production.
+The suites that say when what you implement is done. They need mocha and chai. The types are in \`oidc-account-flows\`.
 
 ${exportsOf('contract/suites/index.ts')}
 
@@ -158,7 +158,7 @@ function optionTypes(): string {
     ['responseDelay', list('http/mail-forms.ts', 'ResponseDelay')],
     [
       'beforeForgotPassword` is called with `request',
-      list('contract/requests.ts', 'ForgotPasswordRequest'),
+      list('contract/parameters.ts', 'ForgotPasswordRequest'),
     ],
   ]
     .map(([option, members]) => `### \`${option}\`\n\n${members}`)

@@ -1,16 +1,11 @@
 /** A link that an admin pasted: how it is read, and the words that explain it. */
 import * as z from 'zod'
-import {
-  isBracketed,
-  parametersFrom,
-  readingsOf,
-  REQUEST_PARAMETERS,
-  SIGNED,
-} from '../contract/requests.ts'
+import { parametersFrom, REQUEST_PARAMETERS } from '../contract/parameters.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
+import { isBracketed, readingsOf, SIGNED } from '../crypto/verification-link.ts'
 import { hasSamePassword, isVerified, wasVoided, whyNoInvitation } from '../flows/account.ts'
 import { parseFields } from '../http/form.ts'
 import type { Token } from '../store/index.ts'

@@ -2,6 +2,6 @@
 export type * from './audit.ts'
 export type { Log } from '../log.ts'
 export type { MailKind } from './mail-kinds.ts'
-export type * from './requests.ts'
+export type * from './parameters.ts'
 export type * from './transport.ts'
 export type * from './users.ts'

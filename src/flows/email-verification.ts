@@ -1,12 +1,8 @@
 /** E-mail verification during the login (3.2). `open` checks a link without using it up; `confirm` and `confirmByCode` verify. */
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { RequestParameters, LinkEnd, Requester, User } from '../contract/index.ts'
-import {
-  parametersOf,
-  isSameRequest,
-  type VerificationLink,
-  type VerificationReason,
-} from '../contract/requests.ts'
+import { parametersOf, isSameRequest, type VerificationReason } from '../contract/parameters.ts'
+import type { VerificationLink } from '../crypto/verification-link.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
 import { isVerified, wasVoided } from './account.ts'
 import { eventBy } from './audit.ts'

@@ -2,7 +2,7 @@
 import { oneAtATime, type Clock } from '../clock.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { RequestParameters, Requester } from '../contract/index.ts'
-import type { LinkReason } from '../contract/requests.ts'
+import type { LinkReason } from '../contract/parameters.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { refusePassword } from '../passwords/passwords.ts'
 import { endOf } from '../store/tokens.ts'

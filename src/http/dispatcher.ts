@@ -4,7 +4,7 @@
  */
 import { Server, type Socket } from 'node:net'
 import type { Context, Middleware, Next } from 'koa'
-import { parametersFrom } from '../contract/requests.ts'
+import { parametersFrom } from '../contract/parameters.ts'
 import type { AuditEvent, Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
 import type { Environment } from '../flows/audit.ts'

@@ -1,16 +1,16 @@
 /** What was sent to us: the fields of a form, the link in an address, the body of a request. */
 import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
+import { parametersFrom } from '../contract/parameters.ts'
+import type { RequestParameters, Requester } from '../contract/index.ts'
+import { isId, isToken } from '../crypto/token.ts'
 import {
   SIGNED,
   decode,
   isBracketed,
-  parametersFrom,
   readingsOf,
   type VerificationLink,
-} from '../contract/requests.ts'
-import type { RequestParameters, Requester } from '../contract/index.ts'
-import { isId, isToken } from '../crypto/token.ts'
+} from '../crypto/verification-link.ts'
 
 /** Names and values, each name exactly once. */
 export type Fields = ReadonlyMap<string, string>

@@ -1,6 +1,6 @@
 /** The pages on the way to a password: the form that asks for a reset link, and the forms that mailed links open. */
 import type { Context } from 'koa'
-import { parametersFrom } from '../contract/requests.ts'
+import { parametersFrom } from '../contract/parameters.ts'
 import type { RequestParameters, Log } from '../contract/index.ts'
 import type { createInvitation } from '../flows/invitation.ts'
 import type { CompletedLink, RefusedLink, createPasswordReset } from '../flows/password-reset.ts'

@@ -1,7 +1,8 @@
 /** The pages of a verification link: what the link opens, and the form that asks for another one. */
 import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
-import { parametersOf, type VerificationLink } from '../contract/requests.ts'
+import { parametersOf } from '../contract/parameters.ts'
+import type { VerificationLink } from '../crypto/verification-link.ts'
 import { unknownLink, type OpenedLink, type LinkRefusal } from '../flows/email-verification.ts'
 import type { SeenLogins } from '../oidc/seen-logins.ts'
 import type { PendingLogin } from '../store/index.ts'

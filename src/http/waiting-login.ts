@@ -1,4 +1,4 @@
-import { parametersOf } from '../contract/requests.ts'
+import { parametersOf } from '../contract/parameters.ts'
 import { isVoid, type CapturedRequest } from '../store/logins.ts'
 import type { User } from '../contract/index.ts'
 import type { createEmailVerification } from '../flows/email-verification.ts'

@@ -1,9 +1,10 @@
 /** What differs between the kinds of mail: the user that a typed name means, who gets no such mail, and the link with its lifetime. */
 import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
-import { formQuery, linkQuery } from '../contract/requests.ts'
+import { formQuery } from '../contract/parameters.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
+import { linkQuery } from '../crypto/verification-link.ts'
 import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
 import { KEEP_LOGIN_MS, isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request.ts'

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { errors, type Provider } from 'oidc-provider'
-import { appendParameters } from '../contract/requests.ts'
+import { appendParameters } from '../contract/parameters.ts'
 import { isLoopbackHost } from '../settings/addresses.ts'
 import type { CapturedRequest } from '../store/logins.ts'
 import type { RequestParameters, IdentifiedClient } from '../contract/index.ts'

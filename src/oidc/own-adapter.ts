@@ -132,7 +132,7 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
 async function* foundBy(
   records: Table<ProviderRecord>,
   models: string[],
-  equal: { [N in 'accountId' | 'grantId' | 'uid' | 'userCode']?: string },
+  equal: { accountId: string } | { grantId: string },
 ) {
   for await (const page of pagesOf(records, { equal, after: { id: '' }, limit: PAGE }))
     yield page.filter((record) => models.includes(record.model))
@@ -141,10 +141,10 @@ async function* foundBy(
 /** Finds the newest of two sessions with one uid: an older request may have saved an earlier session again. */
 async function findNewest(parts: Parts, model: string, field: 'uid' | 'userCode', value: string) {
   if (typeof value !== 'string') return undefined
-  const all: ProviderRecord[] = []
-  const wanted = { [field]: hashToken(value) }
-  for await (const page of foundBy(parts.providerRecords, [model], wanted)) all.push(...page)
-  return all
+  const equal = { [field]: hashToken(value) }
+  const found = await parts.providerRecords.find({ equal, limit: PAGE })
+  return found
+    .filter((record) => record.model === model)
     .toSorted((one, other) => Number(other.expiresAt) - Number(one.expiresAt))
     .map((record) => opened(parts, record))
     .find((payload) => payload !== undefined)

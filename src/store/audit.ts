@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { AuditEvent, AuditEventType, RecordedEvent } from '../contract/audit.ts'
 import { defined, holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
-import { firstWanted, type QueryOf, tableOf } from './table.ts'
+import { firstWanted, tableOf } from './table.ts'
 
 export const AUDIT_EVENTS = kindOf({
   name: 'audit_events',
@@ -68,17 +68,10 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
 
     /** The last recorded event first. */
     async list(query: AuditQuery): Promise<RecordedEvent[]> {
-      const { id, accountId, identifierHash, types, recordedFrom: from, limit } = query
-      const isAsked = (event: EventRecord) =>
-        (accountId === undefined || event.accountId === accountId) &&
-        (identifierHash === undefined || event.identifierHash === identifierHash) &&
-        (!types || types.some((type) => type === event.type))
-      // An index answers this part of the query.
-      let equal: QueryOf<EventRecord>['equal'] = types ? { type: types } : {}
-      if (accountId !== undefined) equal = { accountId }
-      if (identifierHash !== undefined) equal = { identifierHash }
+      const { id, accountId, identifierHash, types: type, recordedFrom: from, limit } = query
+      const equal = { identifierHash, accountId, type }
       const newest = { id, equal, by: 'recordedAt', isDescending: true, limit } as const
-      return (await firstWanted(events, { ...newest, ...defined({ from }) }, isAsked)).map(eventOf)
+      return (await firstWanted(events, { ...newest, ...defined({ from }) })).map(eventOf)
     },
   }
 }

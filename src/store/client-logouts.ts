@@ -105,11 +105,10 @@ export function clientLogouts(records: Records) {
       })
       const isDue = ({ state, availableAt }: ClientLogout) =>
         state === 'waiting' && availableAt <= at
-      return queue.claim(due, isDue, (logout) => ({
-        ...logout,
-        attempts: logout.attempts + 1,
-        availableAt: leaseUntil,
-      }))
+      return queue.claim(due, (logout) => {
+        const attempts = logout.attempts + 1
+        return isDue(logout) ? { ...logout, attempts, availableAt: leaseUntil } : undefined
+      })
     },
 
     /** Ends a claimed logout, or gives it back until `retryAt`. If the lease is lost, nothing changes. */
@@ -126,8 +125,7 @@ export function clientLogouts(records: Records) {
     /** Finds the logouts of one account, or of one of its ends: newest first, at most 100. */
     find({ accountId, endId }: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
       const newest = { by: 'requestedAt', isDescending: true, limit: 100 } as const
-      const isOfEnd = (logout: ClientLogout) => endId === undefined || logout.endId === endId
-      return firstWanted(logouts, { ...newest, equal: { accountId } }, isOfEnd)
+      return firstWanted(logouts, { ...newest, equal: { accountId, endId } })
     },
   }
 }

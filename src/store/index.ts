@@ -8,7 +8,7 @@ import { MAIL_OUTBOX, isHeldAt } from './outbox-record.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
 import { createRecords, type Records, revisionOf } from './records.ts'
 import { tableOf } from './table.ts'
-import { KINDS, isUnfinished, type TokenRecord } from './tokens.ts'
+import { KINDS, type TokenRecord } from './tokens.ts'
 import type { Clock } from '../clock.ts'
 import { CUTOFFS, cutoffStore } from './cutoffs.ts'
 import { KEY_RINGS, keyRings } from './key-rings.ts'
@@ -89,8 +89,7 @@ function openStore(store: RecordStore, clock: Clock) {
      * Everything that is under way `at` that time. Events of type `admin_action`, with `accountHash` in place of the id. A repeated call
      * removes what came since.
      */
-    forget: (accountId: string, at: Date, accountHash: string) =>
-      forgetAccount(records, accountId, at, accountHash),
+    forget: forgetAccount.bind(undefined, records),
   }
 }
 
@@ -163,4 +162,5 @@ async function forgetAccount(records: Records, accountId: string, at: Date, acco
   }
 }
 
-const unlessUnfinished = (token: TokenRecord) => (isUnfinished(token) ? token : undefined)
+/** Keeps a token whose reset is decided, but not done. */
+const unlessUnfinished = (token: TokenRecord) => (token.leaseUntil ? token : undefined)

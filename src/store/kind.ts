@@ -110,7 +110,7 @@ export function defined<T extends object>(parts: T) {
 export const snakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** How long a record stays once it is over. A page explains a late click, and the id of a sent form stays taken until nothing sends it. */
+/** How long a record stays once it is over: pages explain late clicks, and a form that is sent again finds its id taken. */
 export const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 /** Records of links outlive the mails that were sent before them. "This wasn't me" of those mails works for eight days. */

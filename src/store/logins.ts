@@ -1,6 +1,6 @@
 /** Logins that wait for a verification link (3.2), and what finishes them. */
 import { z } from 'zod'
-import { parametersOf, type RequestParameters } from '../contract/requests.ts'
+import { parametersOf, type RequestParameters } from '../contract/parameters.ts'
 import { holds, kindOf, type RecordOf } from './kind.ts'
 import type { Records } from './records.ts'
 import { tableOf, type Table } from './table.ts'

@@ -1,7 +1,7 @@
 /** The stored form of a request for a mail. */
 import { z } from 'zod'
 import type { MailKind } from '../contract/mail-kinds.ts'
-import type { RequestParameters, Requester } from '../contract/requests.ts'
+import type { RequestParameters, Requester } from '../contract/parameters.ts'
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 
 /** `over`: only the id stays, which a repeated form would send again. */
@@ -116,9 +116,9 @@ export const isHeldAt = ({ leaseId, availableAt }: JobRecord, at: Date) =>
 /** `nextAttemptAt`: in the past while all workers are busy. `undefined`: never. */
 export function statusOf(job: JobRecord, at: Date) {
   const { id, kind, accountId, requestedAt, expiresAt, attempts, reason } = job
-  const told = { id, kind, accountId, requestedAt, expiresAt, attempts, reason }
+  const shown = { id, kind, accountId, requestedAt, expiresAt, attempts, reason }
   const state = job.state === 'dead' ? ('dead' as const) : ('waiting' as const)
-  return { ...told, state, nextAttemptAt: job.availableAt, isHeld: isHeldAt(job, at) }
+  return { ...shown, state, nextAttemptAt: job.availableAt, isHeld: isHeldAt(job, at) }
 }
 
 /**

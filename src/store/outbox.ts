@@ -1,7 +1,4 @@
-/**
- * The requests for mails (3.1, 3.2). A job never holds a token or a link. A worker that lost its lease, or whose job is superseded, changes
- * nothing; a boolean answer is then `false`.
- */
+/** The requests for mails (3.1, 3.2); no job holds a token or a link. A worker that lost its lease changes nothing, and gets `false`. */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
 import {
@@ -16,7 +13,7 @@ import {
   type MailJobStatus,
   type NewMailJob,
 } from './outbox-record.ts'
-import { firstWanted, pagesOf, queueOf, tableOf, type QueryOf, type Table } from './table.ts'
+import { firstWanted, pagesOf, queueOf, tableOf, type Table } from './table.ts'
 import type { Records } from './records.ts'
 import { defined } from './kind.ts'
 
@@ -74,8 +71,8 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
   return {
     /** Takes at most this many jobs that no worker holds, the longest due first. `sentUntil`: the lease of jobs that are to be sent. */
     async claim(stage: MailStage, most: number, at: Date, until: Date, sentUntil = until) {
-      const isDue = (job: JobRecord) => isFor(job, stage, at)
-      return claim(await dueFor(jobs, stage, most, at), isDue, (job) => {
+      return claim(await dueFor(jobs, stage, most, at), (job) => {
+        if (!isFor(job, stage, at)) return undefined
         const isToSend = isFor(job, 'send', at)
         const attempts = job.attempts + (isToSend ? 1 : 0)
         return { ...job, attempts, availableAt: isToSend ? sentUntil : until }
@@ -97,7 +94,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     isHeld: async ({ id, leaseId }: MailJob): Promise<boolean> =>
       (await jobs.getReadable(id))?.leaseId === leaseId,
 
-    /** Gives the job back until `at`. Without a reason no worker tried to send it, and the attempt does not count. */
+    /** Gives the job back: it is due again at this time. Without a `reason`, no worker tried to send it, and the attempt is not counted. */
     async release(held: MailJob, at: Date, reason?: string): Promise<void> {
       const uncounted = reason === undefined ? 1 : 0
       await settle(held, (job) => ({
@@ -109,7 +106,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
       }))
     },
 
-    /** For a job of a form, the id stays. A former holder may remove a superseded job too: it has just sent it. */
+    /** Removes a job, and keeps the id of a form. A worker whose job was superseded while it sent the mail has no lease, but may do it. */
     async remove({ id, leaseId }: MailJob): Promise<void> {
       await jobs.update(id, (job) => {
         if (job.leaseId !== leaseId && job.state !== 'superseded') return job
@@ -179,11 +176,8 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
     async list(query: MailJobQuery, at: Date): Promise<MailJobStatus[]> {
       const { id, state, accountId, requestedBefore: below, requestedFrom: from, limit } = query
       const isAsked = (job: JobRecord) =>
-        job.state !== 'over' &&
-        (state === undefined || (state === 'dead') === (job.state === 'dead')) &&
-        (accountId === undefined || job.accountId === accountId)
-      let equal: QueryOf<JobRecord>['equal'] = state === 'dead' ? { state } : {}
-      if (accountId !== undefined) equal = { accountId }
+        job.state !== 'over' && (state !== 'waiting' || job.state !== 'dead')
+      const equal = { accountId, state: state === 'dead' ? state : undefined }
       const newest = { id, equal, by: 'requestedAt', isDescending: true, limit } as const
       const found = await firstWanted(jobs, { ...newest, ...defined({ below, from }) }, isAsked)
       return found.map((job) => statusOf(job, at))

@@ -17,18 +17,11 @@ export type Records = ReturnType<typeof createRecords>
 
 export function createRecords(store: RecordStore, clock: Clock) {
   const commands = createCommands(store, clock)
-  const write = (kind: Kind, id: string, revision: Change['revision'], next?: Fields) =>
-    commands.swap(kind, { id, revision, next, becomes: newId() })
-
   return {
     ...commands,
-    /** Returns whether it was inserted: neither its id nor a unique field was taken. */
-    insert: (kind: Kind, id: string, fields: Fields) => write(kind, id, undefined, fields),
-    /** Writes the record, whatever exists. */
-    overwrite: async (kind: Kind, id: string, fields: Fields): Promise<void> =>
-      void (await write(kind, id, ANY, fields)),
-    /** Removes the record, whatever its revision. */
-    remove: async (kind: Kind, id: string): Promise<void> => void (await write(kind, id, ANY)),
+    /** Writes a record of this revision; without `next`, it removes the record. Returns whether it was done. */
+    write: (kind: Kind, id: string, revision: Change['revision'], next?: Fields) =>
+      commands.swap(kind, { id, revision, next, becomes: newId() }),
     change: createChanges(commands, clock),
   }
 }
@@ -89,11 +82,7 @@ function createChanges(commands: Commands, { now, sleep }: Clock) {
     queues.delete(keyOf(kind, id))
   }
 
-  /**
-   * Changes a record by a function of its state. `known`: as the caller has just found it, which saves a read.
-   *
-   * @throws AccountFlowsError `ERR_STORE_UNAVAILABLE` if too many changes wait, or other processes win for too long.
-   */
+  /** Changes a record by a function of its state. `known`: as the caller has just found it, which saves a read. */
   return async <A>(
     kind: ChangedKind,
     id: string,
@@ -164,5 +153,6 @@ function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
   return { found, answered, next, isUnchanged: next === found?.fields }
 }
 
+/** Too many changes wait, or other processes win for too long. */
 const contention = () =>
   new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many change the same record at once')

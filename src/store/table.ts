@@ -1,5 +1,5 @@
 /** The records of one kind, with the field names of the code: how to find and change them. */
-import { checkLimit, type Query, type Stored, type Value } from './record-store.ts'
+import { ANY, type Query, type Stored, type Value } from './record-store.ts'
 import { defined, snakeCase, type KindOf } from './kind.ts'
 import type { Changed, Records } from './records.ts'
 import { newId } from '../crypto/token.ts'
@@ -8,7 +8,7 @@ type Name<T> = Exclude<keyof T & string, 'id'>
 
 /** A query with the field names of the code. */
 export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
-  equal?: { readonly [N in Name<T>]?: Value | readonly Value[] }
+  equal?: { readonly [N in Name<T>]?: Value | readonly Value[] | undefined }
   by?: Name<T>
 }
 
@@ -18,10 +18,10 @@ type Which = string | { id: string }
 const origins = new WeakMap<object, Stored>()
 
 /** Links an object that was made from a record to that record, so that it can change it. Returns the object. */
-export function toldOf<Told extends object>(record: object, told: Told): Told {
+export function madeFrom<Made extends object>(record: object, made: Made): Made {
   const origin = origins.get(record)
-  if (origin) origins.set(told, origin)
-  return told
+  if (origin) origins.set(made, origin)
+  return made
 }
 
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
@@ -35,7 +35,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
 
   /** Finds damaged records too; their `record` is `undefined`. */
   async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
-    const named = Object.entries(equal).map(([name, values]) => [snakeCase(name), values])
+    const named = Object.entries(defined(equal)).map(([name, one]) => [snakeCase(name), one])
     const found = await records.find(kind, {
       ...query,
       equal: Object.fromEntries(named),
@@ -66,7 +66,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
       return { next: after, answer: after !== before }
     })
 
-  const insert = (record: T) => records.insert(kind, record.id, kind.toFields(record))
+  const insert = (record: T) => records.write(kind, record.id, undefined, kind.toFields(record))
 
   return {
     /** Throws `ERR_STORE_DAMAGED` if the record is damaged. */
@@ -93,10 +93,19 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
         const isKept = before !== undefined && !mayReplace(before)
         return { next: isKept ? before : record, answer: !isKept }
       }),
-    overwrite: (record: T) => records.overwrite(kind, record.id, kind.toFields(record)),
-    remove: (id: string) => records.remove(kind, id),
+    /** Writes the record, whatever exists. */
+    overwrite: async (record: T): Promise<void> =>
+      void (await records.write(kind, record.id, ANY, kind.toFields(record))),
+    remove: async (id: string): Promise<void> => void (await records.write(kind, id, ANY)),
     change,
     update,
+
+    /** Changes a record, and returns it as it is then. `undefined`: it is gone, or `next` refuses. */
+    take: <N extends T>(which: Which, next: (record: T) => N | undefined): Promise<N | undefined> =>
+      change(which, (record) => {
+        const answer = record && next(record)
+        return { next: answer ?? record, answer }
+      }),
 
     /** Changes each record separately. Returns how many changed. */
     updateAll: async (all: readonly Which[], next: (record: T) => T | undefined) =>
@@ -124,20 +133,28 @@ export async function* pagesOf<T extends { id: string }>(
 
 const PAGE = 200
 
-/** Returns the first wanted records, at most `limit`; with an `id`, that record only. Each record of the kind has the field `by`. */
+/**
+ * Returns the first wanted records, at most `limit`; with an `id`, that record only. Each record of the kind has the field `by`. An index
+ * answers the first field of `equal` that is defined; the others are compared here.
+ */
 export async function firstWanted<T extends { id: string }>(
   table: Table<T>,
-  { id, limit, ...query }: QueryOf<T> & { by: Name<T>; id?: string | undefined },
-  isWanted: (record: T) => boolean,
+  { id, limit, equal = {}, ...query }: QueryOf<T> & { by: Name<T>; id?: string | undefined },
+  isWanted: (record: T) => boolean = () => true,
 ): Promise<T[]> {
+  const fields = Object.entries(defined(equal))
+  const isFound = (record: T) =>
+    fields.every(([name, values]) => [values].flat().includes(Reflect.get(record, name))) &&
+    isWanted(record)
   if (id !== undefined) {
     const record = await table.getReadable(id)
-    return record && isWanted(record) ? [record] : []
+    return record && isFound(record) ? [record] : []
   }
-  checkLimit(limit)
+  const indexed = { ...equal }
+  for (const [name] of fields.slice(1)) Reflect.deleteProperty(indexed, name)
   const wanted: T[] = []
-  for await (const page of pagesOf(table, { ...query, limit: PAGE })) {
-    wanted.push(...page.filter(isWanted))
+  for await (const page of pagesOf(table, { ...query, equal: indexed, limit: PAGE })) {
+    wanted.push(...page.filter(isFound))
     if (wanted.length >= limit) break
   }
   return wanted.slice(0, limit)
@@ -152,22 +169,13 @@ interface Job {
 /** A queue of jobs. Only one worker holds a job at a time. */
 export function queueOf<J extends Job>(jobs: Table<J>) {
   return {
-    /**
-     * Claims those of the jobs that are still due. Only one caller gets each job.
-     *
-     * @param hold - returns the job as a held one.
-     */
-    async claim<Held extends J>(
-      found: readonly J[],
-      isDue: (job: J) => boolean,
-      hold: (job: J) => Held,
-    ) {
+    /** Claims these jobs as `hold` returns them; `undefined`: the job is not due any more. Only one caller gets each job. */
+    async claim<Held extends J>(found: readonly J[], hold: (job: J) => Held | undefined) {
       const leaseId = newId()
       const claims = found.map((one) =>
-        jobs.change(one, (job) => {
-          if (!job || !isDue(job)) return { next: job, answer: undefined }
-          const next = { ...hold(job), leaseId }
-          return { next, answer: next }
+        jobs.take(one, (job) => {
+          const held = hold(job)
+          return held && { ...held, leaseId }
         }),
       )
       return (await Promise.all(claims)).filter((job) => job !== undefined)

@@ -1,4 +1,4 @@
-import type { Requester } from '../contract/requests.ts'
+import type { Requester } from '../contract/parameters.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { isLater, type RequestOrder } from './outbox-record.ts'
 import type { Records } from './records.ts'
@@ -82,7 +82,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     /** The commit point of a reset, for one of concurrent callers. No other process finishes the reset until `leaseUntil`. */
     async claim(token: Pick<Token, 'id'>, { by, at, ...task }: ResetClaim) {
       const claimed = { ...task, liveOf: undefined, claimedAt: at, claimedBy: by }
-      const mine = await taken(tokens, token, (record) =>
+      const mine = await tokens.take(token, (record) =>
         endOf(record, at) ? undefined : { ...record, ...claimed },
       )
       return claimedOf(mine)
@@ -92,7 +92,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     async takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined> {
       const below = new Date(at.getTime() + 1)
       for (const token of await tokens.find({ by: 'leaseUntil', below, limit: MAX })) {
-        const mine = await taken(tokens, token, (record) =>
+        const mine = await tokens.take(token, (record) =>
           record.leaseUntil && record.leaseUntil <= at ? { ...record, leaseUntil } : undefined,
         )
         const reset = claimedOf(mine)
@@ -103,22 +103,11 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
 
     /** Atomic. A repeated step changes nothing. `undefined`: the token may not take this step. */
     async advance(id: string, step: ResetStep, at: Date): Promise<Token | undefined> {
-      const next = await taken(tokens, id, (record) => advanced(record, step, at))
+      const next = await tokens.take(id, (record) => advanced(record, step, at))
       return next && tokenOf(next)
     },
   }
 }
-
-/** Changes a token, and returns it. `undefined`: it is gone, or `next` refuses. */
-const taken = (
-  tokens: Tokens,
-  which: string | Pick<Token, 'id'>,
-  next: (record: TokenRecord) => TokenRecord | undefined,
-) =>
-  tokens.change(which, (record) => {
-    const answer = record && next(record)
-    return { next: answer ?? record, answer }
-  })
 
 /** `undefined`: no reset was decided with it. */
 function claimedOf(record: TokenRecord | undefined): ClaimedReset | undefined {
@@ -202,4 +191,4 @@ function finding(tokens: Tokens) {
 
 /** Newest first. */
 const ofUser = (tokens: Tokens, userId: string, limit = Number.MAX_SAFE_INTEGER) =>
-  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true, limit }, () => true)
+  firstWanted(tokens, { equal: { userId }, by: 'createdAt', isDescending: true, limit })

@@ -1,9 +1,9 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): what their records hold. */
 import type { TokenEnd } from '../contract/audit.ts'
 import { z } from 'zod'
-import type { RequestParameters, Requester } from '../contract/requests.ts'
+import type { RequestParameters, Requester } from '../contract/parameters.ts'
 import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
-import { toldOf } from './table.ts'
+import { madeFrom } from './table.ts'
 
 /** A verification sets none of the fields from `claimedAt` to `leaseUntil`. */
 const FIELDS = {
@@ -100,10 +100,10 @@ export function newRecord({ parameters, ...token }: NewToken): TokenRecord {
 
 export function tokenOf(record: TokenRecord): Token {
   const { clientId, redirectUri, scope, state, ...all } = record
-  const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...told } = all
-  const { leaseUntil: _until, purgeAt: _purge, ...rest } = told
+  const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...others } = all
+  const { leaseUntil: _until, purgeAt: _purge, ...shown } = others
   const parameters = defined({ clientId, redirectUri, scope, state })
-  return toldOf(record, { ...rest, parameters })
+  return madeFrom(record, { ...shown, parameters })
 }
 
 /** What ended a token, apart from changes of its account. At exactly `expiresAt` the token is over. */
@@ -116,6 +116,3 @@ export function endOf(
   if (usedAt || claimedAt) return 'used'
   return expiresAt > at ? undefined : 'expired'
 }
-
-/** Whether the reset is decided, but not all of its effects are done. */
-export const isUnfinished = ({ leaseUntil }: TokenRecord) => leaseUntil !== undefined

@@ -1,11 +1,12 @@
 /** The table of pages: what each page gets in each mode, its status, its icon and its samples. */
-import type { LinkReason, VerificationLink, VerificationReason } from '../contract/requests.ts'
+import type { LinkReason, VerificationReason } from '../contract/parameters.ts'
 import type {
   RequestParameters,
   ReportOutcome,
   PasswordRefusal,
   ReasonWords,
 } from '../contract/index.ts'
+import type { VerificationLink } from '../crypto/verification-link.ts'
 
 /** A client that a page names: registered, and genuine for the request that the page is part of. */
 export interface ShownClient {

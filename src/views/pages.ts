@@ -1,6 +1,6 @@
 /** From the locals of a page to its HTML. What a page is like follows from its name, its mode, its reason and its fault. */
 import { createHash } from 'node:crypto'
-import { formQuery } from '../contract/requests.ts'
+import { formQuery } from '../contract/parameters.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import { maskedAddress } from '../settings/addresses.ts'
 import type { ShownBrand } from './brand.ts'

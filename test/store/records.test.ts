@@ -133,7 +133,7 @@ describe('Changes of records', () => {
   it('of a guess that write nothing are read at once, and share that command', async () => {
     const { commands, records } = service()
     const guessed = { ...COUNTERS, isRemembered: true, isMostlyNew: true }
-    await records.insert(COUNTERS, '1', { count: 7 })
+    await records.write(COUNTERS, '1', undefined, { count: 7 })
     const read = (id: number) =>
       records.change(guessed, `${id}`, (before) => ({
         next: before?.fields,
@@ -189,7 +189,7 @@ describe('Changes of records', () => {
 
   it('of what one caller has found take it for no other one that is there', async () => {
     const { records } = service()
-    await records.insert(COUNTERS, 'a', { count: 1 })
+    await records.write(COUNTERS, 'a', undefined, { count: 1 })
     const found = await records.get(COUNTERS, 'a')
     const removal = (before: Stored | undefined) => ({
       next: undefined,
@@ -263,8 +263,8 @@ describe('A swap whose answer is lost', () => {
         expect(await records.change(COUNTERS, 'a', counted)).to.equal(count)
       expect(await countOf(store, 'a')).to.equal(6)
       // Of a removal too, be it of any revision or of the one that was found.
-      await records.insert(COUNTERS, 'b', { count: 1 })
-      await records.remove(COUNTERS, 'a')
+      await records.write(COUNTERS, 'b', undefined, { count: 1 })
+      await records.write(COUNTERS, 'a', ANY)
       const removal = () => ({ next: undefined, answer: undefined })
       await records.change(COUNTERS, 'b', removal, await records.get(COUNTERS, 'b'))
       expect(await store.get(COUNTERS, ['a', 'b'])).to.deep.equal([undefined, undefined])
@@ -276,7 +276,7 @@ describe('A swap whose answer is lost', () => {
       swap: () => Promise.reject('the driver throws a text'),
     }))
     const failed = (error: unknown) => error
-    const insert = records.insert(COUNTERS, 'a', { count: 1 }).catch(failed)
+    const insert = records.write(COUNTERS, 'a', undefined, { count: 1 }).catch(failed)
     expect(await insert).to.equal('the driver throws a text')
     const change = records.change(COUNTERS, 'a', counted).catch(failed)
     expect(await change).to.equal('the driver throws a text')
@@ -322,8 +322,8 @@ describe('A swap whose answer is lost', () => {
       }))
       const [honest = '', bad = ''] = ids
       const answers = await Promise.allSettled([
-        records.insert(COUNTERS, honest, { count: 1 }),
-        records.insert(COUNTERS, bad, { count: -1 }),
+        records.write(COUNTERS, honest, undefined, { count: 1 }),
+        records.write(COUNTERS, bad, undefined, { count: -1 }),
       ])
       expect(answers).to.deep.include({ status: 'fulfilled', value: true })
       // Its id is taken, or it fails alone.
@@ -354,7 +354,8 @@ describe('What callers of one turn ask', () => {
   it('is one command where it differs in one value alone, and each gets its own', async () => {
     const { commands, records } = service()
     const owners = ['ann', 'bob', 'eve']
-    for (const owner of owners) await records.insert(COUNTERS, `of ${owner}`, { owner, count: 0 })
+    for (const owner of owners)
+      await records.write(COUNTERS, `of ${owner}`, undefined, { owner, count: 0 })
     commands.length = 0
     const found = await Promise.all(
       [...owners, 'nobody', 'ann'].map((owner) =>
@@ -369,7 +370,7 @@ describe('What callers of one turn ask', () => {
   it('is one command where each finds as many as it asked for, and where all ask the same', async () => {
     const { commands, records } = service()
     const owners = numbers(50).map(String)
-    for (const owner of owners) await records.insert(COUNTERS, owner, { owner, count: 0 })
+    for (const owner of owners) await records.write(COUNTERS, owner, undefined, { owner, count: 0 })
     for (const asked of [owners, owners.map(() => '7')]) {
       commands.length = 0
       const found = await Promise.all(
@@ -382,8 +383,8 @@ describe('What callers of one turn ask', () => {
 
   it('is one command, however many overwrite the same record', async () => {
     const { commands, records, store } = service()
-    const saved = numbers(99).map((n) => records.overwrite(COUNTERS, 'a', { count: n }))
-    await Promise.all([...saved, records.overwrite(COUNTERS, 'b', { count: 1 })])
+    const saved = numbers(99).map((n) => records.write(COUNTERS, 'a', ANY, { count: n }))
+    await Promise.all([...saved, records.write(COUNTERS, 'b', ANY, { count: 1 })])
     expect(commands).to.deep.equal(['swap 2'])
     expect(await countOf(store, 'a')).to.equal(99)
   })
@@ -400,7 +401,9 @@ describe('What callers of one turn ask', () => {
         return real.swap(kind, changes)
       },
     }))
-    const inserted = numbers(30).map((n) => records.insert(COUNTERS, `${n}`, { count: n }))
+    const inserted = numbers(30).map((n) =>
+      records.write(COUNTERS, `${n}`, undefined, { count: n }),
+    )
     expect(await Promise.all(inserted)).to.deep.equal(numbers(30).map(() => true))
     expect(most).to.equal(30)
   })
@@ -408,7 +411,7 @@ describe('What callers of one turn ask', () => {
   it('has up to the limit for each, whatever others have', async () => {
     const { records } = service()
     const add = (owner: string) => (n: number) =>
-      records.insert(COUNTERS, `${owner} ${n}`, { owner, count: n })
+      records.write(COUNTERS, `${owner} ${n}`, undefined, { owner, count: n })
     await Promise.all([...numbers(9).map(add('ann')), add('bob')(1)])
     const found = await Promise.all(
       ['ann', 'bob'].map((owner) => records.find(COUNTERS, { equal: { owner }, limit: 2 })),

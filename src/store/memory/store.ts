@@ -62,7 +62,7 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
       const table = tableOf(kind)
       return ids.map((id) => {
         const kept = table.get(id)
-        return kept && toldOf(kind, kept)
+        return kept && storedFrom(kind, kept)
       })
     },
 
@@ -70,7 +70,7 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
       checkQuery(kind, query)
       const found = [...tableOf(kind).values()].filter((kept) => isFound(query, kept))
       const sorted = found.toSorted(inOrder(query))
-      return sorted.slice(0, query.limit).map((kept) => toldOf(kind, kept))
+      return sorted.slice(0, query.limit).map((kept) => storedFrom(kind, kept))
     },
 
     async swap(kind, changes) {
@@ -78,7 +78,7 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
       return changes.map((change) => applied(kind, table, change))
     },
 
-    all: (kind) => [...tableOf(kind).values()].map((kept) => toldOf(kind, kept)),
+    all: (kind) => [...tableOf(kind).values()].map((kept) => storedFrom(kind, kept)),
   }
 }
 
@@ -88,7 +88,8 @@ function dropOldest({ purgedAt = '' }: Kind, table: Map<string, Kept>): void {
     if (fields[purgedAt] !== undefined) return void table.delete(id)
 }
 
-const toldOf = (kind: Kind, kept: Kept): Stored => storedOf(kind, kept.id, structuredClone(kept))
+const storedFrom = (kind: Kind, kept: Kept): Stored =>
+  storedOf(kind, kept.id, structuredClone(kept))
 
 function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Change): boolean {
   const held = unique.filter((field) => next?.[field] !== undefined)

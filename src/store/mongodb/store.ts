@@ -80,7 +80,7 @@ export function mongoStore(
       // This store creates text ids only, so other documents are not its own.
       const filter = { $and: [{ _id: { $type: 'string' as const } }, filterOf(query)] }
       const found = await collectionOf(kind).find(filter, options).toArray().catch(refuse)
-      return found.map((document) => toldOf(kind, document))
+      return found.map((document) => storedFrom(kind, document))
     },
 
     async swap(kind, changes) {
@@ -103,7 +103,7 @@ async function read(collection: Collection<Kept>, kind: Kind, ids: readonly stri
     .find({ _id: { $in: wanted } })
     .toArray()
     .catch(refuse)
-  const found = new Map(documents.map((document) => [document._id, toldOf(kind, document)]))
+  const found = new Map(documents.map((document) => [document._id, storedFrom(kind, document)]))
   return wanted.map((id) => found.get(id))
 }
 
@@ -185,7 +185,7 @@ const kept = (value: Value) => (typeof value === 'string' ? keptText(value) : va
 
 /** Stores JSON as objects and lists, which an admin can read and edit. What `JSON.stringify` leaves out is not kept. */
 const keptJson = (value: Value): unknown => withTexts(JSON.parse(JSON.stringify(value)), keptText)
-const toldJson = (value: unknown): unknown =>
+const readJson = (value: unknown): unknown =>
   withTexts(JSON.parse(JSON.stringify(value) ?? 'null'), textOf)
 
 function withTexts(json: unknown, other: (text: string) => string): unknown {
@@ -196,12 +196,12 @@ function withTexts(json: unknown, other: (text: string) => string): unknown {
   return Object.fromEntries(named)
 }
 
-function toldOf(kind: Kind, { _id, _rev: revision, _was: was, ...document }: Kept): Stored {
+function storedFrom(kind: Kind, { _id, _rev: revision, _was: was, ...document }: Kept): Stored {
   const fields: Record<string, unknown> = {}
   for (const [name, type] of Object.entries(kind.fields)) {
     const value: unknown = document[name]
     if (value === undefined) fields[name] = kind.unique.includes(name) ? undefined : MISSING
-    else if (type === 'json') fields[name] = toldJson(value)
+    else if (type === 'json') fields[name] = readJson(value)
     else fields[name] = type === 'text' && typeof value === 'string' ? textOf(value) : value
   }
   return storedOf(kind, textOf(_id), { revision, was, fields })

@@ -94,7 +94,7 @@ const kept = (value: Value) => {
   return value instanceof Date ? value.toISOString() : value
 }
 
-export function toldOf(kind: Kind, { id, _rev: revision, _was: was, ...row }: Row): Stored {
+export function storedFrom(kind: Kind, { id, _rev: revision, _was: was, ...row }: Row): Stored {
   const fields: Record<string, unknown> = {}
   for (const [name, type] of Object.entries(kind.fields)) {
     const value = row[name]

@@ -9,7 +9,7 @@ import {
   type Row,
   selectionOf,
   swapsOf,
-  toldOf,
+  storedFrom,
 } from './sql.ts'
 
 /** The `Pool` of `pg`, or PGlite. */
@@ -69,7 +69,7 @@ export function postgresStore(
     async get(kind, ids) {
       const wanted = ids.map(keptText)
       const rows = await ask(`SELECT * FROM ${table(kind)} WHERE id = ANY($1::text[])`, wanted)
-      const found = new Map(rows.map((row) => [row.id, toldOf(kind, row)]))
+      const found = new Map(rows.map((row) => [row.id, storedFrom(kind, row)]))
       return wanted.map((id) => found.get(id))
     },
 
@@ -77,7 +77,7 @@ export function postgresStore(
       checkQuery(kind, query)
       const { text, values } = selectionOf(kind, table(kind), query)
       const rows = await ask(text, ...values)
-      return rows.map((row) => toldOf(kind, row))
+      return rows.map((row) => storedFrom(kind, row))
     },
 
     async swap(kind, changes) {

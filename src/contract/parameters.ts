@@ -1,4 +1,4 @@
-/** What requests and mailed links carry, who sent them, and which ones a host may deny. */
+/** The parameters of requests, who sent a request, and which ones a host may deny. */
 
 /** The OAuth 2.0 parameters that the flows carry (4.2, 4.6, 4.7). An absent parameter has no property; an empty one is an empty text. */
 export interface RequestParameters {
@@ -100,59 +100,3 @@ export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'change
 
 /** The reasons for verification links. All links of an account are valid side by side. `used`: the address is verified. */
 export type VerificationReason = Exclude<LinkReason, 'superseded'>
-
-/** The parts of a verification link (4.6), which the forms on its page repeat. */
-export interface VerificationLink {
-  token: string
-  parameters: RequestParameters
-  authorizeSig: string
-}
-
-/** The parameters of a mailed verification link. */
-export const SIGNED: readonly string[] = [
-  'token',
-  ...REQUEST_PARAMETERS.map(([, name]) => name),
-  'authorize_sig',
-]
-
-/** Whether some parsers read the name as one of these parameters, such as `state[]`. */
-export function isBracketed(name: string): boolean {
-  return SIGNED.some((signed) => name.startsWith(`${signed}[`))
-}
-
-export function linkQuery({ token, parameters, authorizeSig }: VerificationLink): string {
-  const query = appendParameters(new URLSearchParams({ token }), parameters)
-  query.set('authorize_sig', authorizeSig)
-  return query.toString()
-}
-
-/**
- * The possible readings of the query of a mailed link, the unchanged one first. Mail programs keep `&amp;`, break lines, and count
- * punctuation after a link as its end. Token and signature show which reading was mailed.
- */
-export function readingsOf(query: string): string[] {
-  const mended = query
-    .replaceAll(/&(?:amp;)+/gi, '&')
-    .replaceAll(/(?:(?:%0d|%0a|%09|[\r\n\t])(?:%20|\+| )*)+/gi, '')
-    .split('&')
-    .map(mendedPair)
-    .join('&')
-  return [...new Set([query, mended])]
-}
-
-function mendedPair(pair: string): string {
-  const at = pair.indexOf('=')
-  const [name, value] = [pair.slice(0, at), pair.slice(at)]
-  // These two consist of base64url characters only: others are not from the mailed link.
-  if (name !== 'token' && name !== 'authorize_sig') return pair
-  return `${name}=${(decode(value) ?? value).replaceAll(/[^\w-]/g, '')}`
-}
-
-/** Decodes a name or a value in a query or a form. `undefined`: it is not percent-encoded UTF-8. */
-export function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return undefined
-  }
-}
