@@ -7,11 +7,11 @@ import {
   type VerificationLink,
   type VerificationReason,
 } from '../contract/requests.ts'
+import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
 import { isVerified, wasVoided } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
-  askForMail,
   findLink,
   linkContext,
   MAX_MAILED,
@@ -48,12 +48,7 @@ export function createEmailVerification(parts: FlowParts) {
     block: block.bind(undefined, parts),
 
     /** Asks for a new link (4.7). It does the same work for every name, and returns nothing. */
-    resend: (
-      whose: { identifier: string } | { accountId: string; pendingLoginId: string },
-      parameters: RequestParameters,
-      requester: Requester,
-      form?: string,
-    ) => askForMail(parts, { kind: 'email_verification', ...whose, parameters, requester, form }),
+    resend: (asked: MailRequest) => requestMail(parts, 'email_verification', asked),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: isGenuine.bind(undefined, parts),

@@ -1,6 +1,6 @@
 /** What all mailed links have in common: their state, by record and account, and what they carry. */
 import { hashToken, isToken } from '../crypto/token.ts'
-import { requestMail, type MailRequest } from '../jobs/request.ts'
+import { requestMail } from '../jobs/request-mail.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
@@ -26,9 +26,6 @@ export interface LinkContext extends Pick<Token, 'parameters'>, Partial<Pick<Tok
 
 export const linkContext = ({ parameters, locale }: Token): LinkContext => ({ parameters, locale })
 
-export const askForMail = ({ outbox, settings, clock }: FlowParts, wanted: MailRequest) =>
-  requestMail(outbox, wanted, settings(), clock.now())
-
 /** Asks for a new link in place of this one. Its language is that of the old mail, unless `by` names another. */
 export async function requestRenewal(
   parts: FlowParts,
@@ -39,7 +36,7 @@ export async function requestRenewal(
 ): Promise<LinkContext> {
   const { userId: accountId, pendingLoginId, parameters, locale } = token
   const requester = { ...by, uiLocales: by.uiLocales ?? locale }
-  await askForMail(parts, { kind, accountId, pendingLoginId, parameters, requester, form })
+  await requestMail(parts, kind, { accountId, pendingLoginId, parameters, requester, form })
   return linkContext(token)
 }
 

@@ -1,6 +1,6 @@
 /** What a new password ends and reports: set by a link (3.3), or by the host (3.5). `endSessions` ends the same without one. */
 import { newId } from '../crypto/token.ts'
-import { BY_HOST, requestNotice } from '../jobs/request.ts'
+import { BY_HOST, requestNotice } from '../jobs/request-mail.ts'
 import type { EndedAccount, EndedSessions, LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { secondAfter, type SessionEnd } from '../store/cutoffs.ts'
@@ -42,7 +42,7 @@ export async function finishPassword(
   const [apps] = await Promise.all([
     parts.clients.appsOf(userId, id),
     parts.audit(event), // 5
-    settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
+    settings().passwordChangedEmail && requestNotice(parts, change),
     // Not in the sweep: it may repeat this, which would lift the limit.
     by === 'request' && account && parts.passwords.forgetTries(account, claimedBy),
     kind === 'password_reset' && forgetWrongCodes(parts, email),
@@ -114,7 +114,7 @@ export async function auditRejected(
 
 /** Ends everything after the host replaced a password (3.5). One browser gets a new session, and the owner gets a mail. */
 export async function passwordChanged(parts: FlowParts, accountId: string, browser?: Browser) {
-  const { users, outbox, audit, settings, clock } = parts
+  const { users, audit, settings } = parts
   const session = browser && (await parts.sessions.liveOf(browser, accountId))
   const requester = browser ? parts.requesterOf(browser.req) : NOBODY
   const id = `${BY_HOST}${newId()}`
@@ -123,7 +123,7 @@ export async function passwordChanged(parts: FlowParts, accountId: string, brows
     if (user?.email !== undefined && whyNoMail(user) === undefined) {
       const isClaim = !user.emailVerified
       const change = { id, accountId, email: user.email, isClaim, parameters: {}, requester }
-      await requestNotice(outbox, change, clock.now())
+      await requestNotice(parts, change)
     }
     await audit({ ...ended, type: 'password_changed', ...requester })
   })

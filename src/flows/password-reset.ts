@@ -5,13 +5,13 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import type { RequestParameters, Requester } from '../contract/index.ts'
 import type { LinkReason } from '../contract/requests.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import { refusePassword } from '../passwords/passwords.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
 import { wasVoided } from './account.ts'
 import {
-  askForMail,
   findLink,
   linkContext,
   linkState,
@@ -26,12 +26,7 @@ export const createPasswordReset = (parts: FlowParts) => ({
   ...createPasswordLink(parts, 'password_reset'),
 
   /** Asks for a link (4.2). It does the same work for every identifier, and returns nothing. */
-  request: (
-    identifier: string,
-    parameters: RequestParameters,
-    requester: Requester,
-    form?: string,
-  ) => askForMail(parts, { kind: 'password_reset', identifier, parameters, requester, form }),
+  request: (asked: MailRequest) => requestMail(parts, 'password_reset', asked),
 })
 
 /** A mailed link opens a form that sets a password: for a reset (3.1) or an invitation (3.4). */

@@ -12,7 +12,7 @@ import { createGlobalLimit } from '../../src/mail/limits.ts'
 import { createMailQueue } from '../../src/mail/queue.ts'
 import { deliverMail } from '../../src/mail/deliver.ts'
 import type { JobParts } from '../../src/mail/outcome.ts'
-import { requestNotice } from '../../src/jobs/request.ts'
+import { requestNotice } from '../../src/jobs/request-mail.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/mail/resolve.ts'
 import type { MailPlace, OutgoingMail } from '../../src/mail/sending.ts'
 import type { Kind } from '../../src/store/record-store.ts'
@@ -455,7 +455,7 @@ describe('Notices that a password was changed', () => {
         move(1)
         const change = { id: `change-${changes}`, accountId, email, isClaim, parameters: {} }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
-        await requestNotice(parts.store.outbox, { ...change, requester }, after(0))
+        await requestNotice({ ...parts, outbox: parts.store.outbox }, { ...change, requester })
         return work()
       },
       waiting: async () =>
@@ -513,11 +513,11 @@ describe('Notices that a password was changed', () => {
   })
 
   it('leave once, also where one is asked for again after that', async () => {
-    const { change, parts, work, mails, after } = await notices()
+    const { change, parts, work, mails } = await notices()
     await change('ann', ANN.email)
     const again = { id: 'change-1', accountId: 'ann', email: ANN.email, parameters: {} }
     const requester = { address: undefined, userAgent: undefined }
-    await requestNotice(parts.store.outbox, { ...again, requester }, after(0))
+    await requestNotice({ ...parts, outbox: parts.store.outbox }, { ...again, requester })
     await work()
     expect(mails).to.have.length(1)
   })
