@@ -18,7 +18,7 @@ import {
   requestRenewal,
   verificationState,
   type LinkContext,
-} from './link.ts'
+} from './link-state.ts'
 import { codeOf, tryCode, type CodeOutcome } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 import { block, isLoginOf, isWaitingPage, type BrowserRequester } from './waiting-login.ts'

@@ -1,16 +1,13 @@
 /** "This wasn't me": the reader of a mail undoes what it may have done (3.6). It takes access away, and never gives any. */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
-import type { ReportOutcome, Requester, User } from '../contract/index.ts'
+import type { Requester, User } from '../contract/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
 import { voidEverything, whyNoMail } from './account.ts'
-import { MAX_MAILED } from './link.ts'
+import { MAX_MAILED } from './link-state.ts'
 import { endSessions } from './new-password.ts'
 import type { FlowParts } from './parts.ts'
-
-/** `under_way`: a password is being set just now. */
-type Outcome = ReportOutcome | 'under_way'
 
 export function createNotMe(parts: FlowParts) {
   const { users, audit, clock } = parts
@@ -24,7 +21,7 @@ export function createNotMe(parts: FlowParts) {
     /** Undoes a mail once. The mail is marked as used last, as each step can be repeated. `mayReset`: its mailbox gets a reset link. */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
-      const outcome: Outcome = mail.usedAt ? 'done' : await undo(parts, mail, by)
+      const outcome = mail.usedAt ? ('done' as const) : await undo(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
       if (account && outcome !== 'done') {
@@ -50,7 +47,7 @@ function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: U
   return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
 }
 
-/** What a mail or its link did. `unused`: nothing. `password`: it set a password, or is the notice of a new one. */
+/** What a mail or its link did. `password`: it set a password, or is the notice of a new one. `under_way`: it is setting one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
 async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {

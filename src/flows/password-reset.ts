@@ -1,9 +1,8 @@
-/** The reset link (3.1): a worker mails it (`mail/links.ts`), its form sets a password. What a reset then does is in `new-password.ts`. */
+/** The reset link (3.1): a worker mails it, and its form sets a password. What a reset then does is in `new-password.ts`. */
 import type { Clock } from '../clock.ts'
 import { oneAtATime } from '../crypto/hash-queue.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { RequestParameters, Requester } from '../contract/index.ts'
-import type { LinkReason } from '../contract/requests.ts'
+import type { LinkReason, RequestParameters, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import { refusePassword } from '../passwords/passwords.ts'
@@ -18,7 +17,7 @@ import {
   requestRenewal,
   type FoundLink,
   type LinkContext,
-} from './link.ts'
+} from './link-state.ts'
 import { auditRejected, finishPassword } from './new-password.ts'
 import type { FlowParts, PasswordLinkParts } from './parts.ts'
 
@@ -37,8 +36,8 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
   const oneByOne = oneAtATime()
   let underWay = Promise.resolve<unknown>(undefined)
 
-  const toBeSwept = (error: unknown) =>
-    log('error', 'the sweep has to complete a new password', { error: String(error) })
+  const logIncomplete = (error: unknown) =>
+    log('error', 'the maintenance has to complete a new password', { error: String(error) })
 
   async function setPassword(form: PasswordForm, requester: Requester) {
     // Of many forms with one token, only the password of the first is hashed. The others find the token used.
@@ -71,7 +70,7 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     async complete(form: PasswordForm, requester: Requester) {
       const setting = setPassword(form, requester)
       const completing = setting.then(
-        ({ complete }) => complete?.().catch(toBeSwept),
+        ({ complete }) => complete?.().catch(logIncomplete),
         () => {},
       )
       underWay = underWay.then(() => completing)
@@ -82,12 +81,12 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     settled: () => underWay,
 
     /** Finishes resets that a dead process left between two effects. */
-    async sweep(): Promise<void> {
+    async finishUnfinished(): Promise<void> {
       for (;;) {
         const reset = await tokens.takeUnfinished(clock.now(), leaseEnd(clock))
         if (!reset) return
         const account = await parts.users.findById(reset.userId)
-        await (await finishPassword(parts, reset, account, 'sweep'))?.complete()
+        await (await finishPassword(parts, reset, account, 'maintenance'))?.complete()
       }
     },
   }
@@ -123,7 +122,7 @@ async function refuse(parts: PasswordLinkParts, found: FoundLink | undefined, by
   return faultOf(found.token, found.state)
 }
 
-/** Short, because a dead process leaves old sessions alive. If the sweep repeats the effects of a slow process, that does no harm. */
+/** Short, because a dead process leaves old sessions alive. If the maintenance repeats the effects of a slow process, that does no harm. */
 const LEASE_MS = 10_000
 
 const leaseEnd = ({ now }: Clock) => new Date(now().getTime() + LEASE_MS)

@@ -11,7 +11,7 @@ import type {
 import { foldTyped } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
-import type { Environment } from '../flows/audit.ts'
+import type { CommonParts } from '../flows/parts.ts'
 import type { RateLimits } from '../store/index.ts'
 import type { SentForm } from './form.ts'
 import type { Pages } from './pages.ts'
@@ -24,7 +24,7 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-export interface MailRequestParts extends Environment {
+export interface MailRequestParts extends CommonParts {
   limits: RateLimits
   pages: Pages
   keyedHash(text: string): string

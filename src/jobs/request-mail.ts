@@ -67,7 +67,7 @@ interface PasswordChange extends Pick<NewMailJob, 'isClaim' | 'parameters' | 're
   id: string
   accountId: string
   /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
-  email: string
+  sendTo: string
 }
 
 /** The id of a change begins with this if the host made it, without a link. */
@@ -79,7 +79,7 @@ const OF_END = 'changed:'
 /** Requests the mail that reports a changed password. Repeated, it requests one mail. */
 export function requestNotice(
   { outbox, clock }: Pick<OutboxParts, 'outbox' | 'clock'>,
-  { id, email, isClaim, requester, ...change }: PasswordChange,
+  { id, isClaim, requester, ...change }: PasswordChange,
 ): Promise<void> {
   const now = clock.now()
   return outbox.add({
@@ -87,7 +87,6 @@ export function requestNotice(
     id: `${OF_END}${id}`,
     kind: 'password_changed',
     isOfForm: true,
-    sendTo: email,
     ...(isClaim && { isClaim }),
     requester: keptRequester(requester),
     notBefore: now,

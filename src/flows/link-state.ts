@@ -1,19 +1,14 @@
-/** What all mailed links have in common: their state, by record and account, and what they carry. */
+/** The state of a mailed link, by its record and its account. It is the same for all kinds of links. */
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
-import type { LinkReason } from '../contract/requests.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 
-export function linkState(
-  token: Token,
-  account: User | undefined,
-  at: Date,
-): 'usable' | Exclude<LinkReason, 'unknown'> {
+export function linkState(token: Token, account: User | undefined, at: Date) {
   const end = endOf(token, at)
   if (end === 'used') return 'used'
   // A claimed link was refused later, because the account had changed.
@@ -53,7 +48,7 @@ export async function findLink(
   const find = async () => (isToken(raw) ? tokensOf(store, kind).find(hashToken(raw)) : undefined)
   const first = await find()
   if (!first) return undefined
-  // An end voids links and replaces passwords before it moves the cut-offs. So a token that is read after those misses no end.
+  // Reads the token again after the cut-offs: an end of sessions voids links first, and moves the cut-offs last.
   const wasEnded = await sessions?.readCutoffs(first.userId)
   const [token, account] = await Promise.all([
     wasEnded ? find() : first,
@@ -65,7 +60,7 @@ export async function findLink(
   return { token, account, state: linkState(token, account, at), end }
 }
 
-/** `used`: the address is verified, by this link or in another way. A used link whose address is not verified counts as `changed`. */
+/** `used`: the address is verified, by this link or in another way. `changed`: also a used link whose address is not verified now. */
 export function verificationState({ token, account, state }: FoundLink) {
   if (isVerified(token, account)) return 'used'
   return state === 'usable' || state === 'expired' ? state : 'changed'
