@@ -1,14 +1,16 @@
 /** The state of a mailed link, by its record and its account. It is the same for all kinds of links. */
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../jobs/request-mail.ts'
-import type { LinkEnd, Requester, User } from '../contract/index.ts'
+import type { LinkEnd, LinkReason, Requester, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 
-export function linkState(token: Token, account: User | undefined, at: Date) {
+type LinkState = 'usable' | Exclude<LinkReason, 'unknown'>
+
+export function linkState(token: Token, account: User | undefined, at: Date): LinkState {
   const end = endOf(token, at)
   if (end === 'used') return 'used'
   // A claimed link was refused later, because the account had changed.

@@ -1,6 +1,6 @@
 /** "This wasn't me": the reader of a mail undoes what it may have done (3.6). It takes access away, and never gives any. */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
-import type { Requester, User } from '../contract/index.ts'
+import type { ReportOutcome, Requester, User } from '../contract/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
@@ -21,7 +21,9 @@ export function createNotMe(parts: FlowParts) {
     /** Undoes a mail once. The mail is marked as used last, as each step can be repeated. `mayReset`: its mailbox gets a reset link. */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
-      const outcome = mail.usedAt ? ('done' as const) : await undo(parts, mail, by)
+      const outcome: ReportOutcome | 'under_way' = mail.usedAt
+        ? 'done'
+        : await undo(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
       if (account && outcome !== 'done') {
