@@ -30,7 +30,7 @@ import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
 import { createAttachment } from './oidc/attach.ts'
 import {
-  createTellClient,
+  createNotifyClient,
   isBackchannelLogoutOn,
   createRecordLoggedOutClients,
 } from './oidc/backchannel-logout.ts'
@@ -92,14 +92,14 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const clients = createClients(provider, baseUrl.origin)
   const isOn = () => isBackchannelLogoutOn(provider())
   const post = createPostForm(checked.allowPrivateNetworks)
-  const tell = createTellClient({ provider, post, log })
-  const clientLogouts = createClientLogouts({ isOn, logouts, tell, audit, clock, log })
+  const notify = createNotifyClient({ provider, post, log })
+  const clientLogouts = createClientLogouts({ isOn, logouts, notify, audit, clock, log })
   const notifications = createClientNotifications(isOn, logouts, clients.nameOf, log)
 
   // The sessions at the provider, how requests go on there, and its checks.
   const own = createOwnAdapter({ providerRecords: store.providerRecords, box, clock })
   const recording = { provider, clientLogouts: logouts, clock, log }
-  const recordLoggedOutClients = createRecordLoggedOutClients(recording, clientLogouts.ring)
+  const recordLoggedOutClients = createRecordLoggedOutClients(recording, clientLogouts.wake)
   const sessionParts = { cutoffs, users, own, recordLoggedOutClients }
   const sessions = createEndableSessions({ ...sessionParts, clock, log })
   const liveSession = createLiveSession({ provider, sessions, cutoffs, clock, log })
@@ -138,8 +138,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     ...common,
   })
   const { passwordReset, invitation, verification, waitingLogins, notMe } = flows
-  const sweeping = { resets: passwordReset, invitations: invitation }
-  const maintained = { settingsKeeper, keyRing, store, sweeping, mail }
+  const unfinished = { resets: passwordReset, invitations: invitation }
+  const maintained = { settingsKeeper, keyRing, store, unfinished, mail }
   const maintenance = createMaintenance({ ...maintained, clock, log })
 
   // What browsers see.

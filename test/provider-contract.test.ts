@@ -4,7 +4,7 @@ import type { ClientLogout } from '../src/store/index.ts'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import type { Context } from 'koa'
 import { errors, Provider, type Configuration, type Interaction } from 'oidc-provider'
-import { createTellClient, isBackchannelLogoutOn } from '../src/oidc/backchannel-logout.ts'
+import { createNotifyClient, isBackchannelLogoutOn } from '../src/oidc/backchannel-logout.ts'
 import { serve, type Served } from './support/serve.ts'
 import { createUserAgent, type Answer } from './support/user-agent.ts'
 
@@ -258,7 +258,7 @@ describe('oidc-provider, as the telling of clients knows it', () => {
     expect(own.url).to.equal(metadata.backchannel_logout_uri)
 
     let told = ''
-    const tell = createTellClient({
+    const notify = createNotifyClient({
       provider: () => provider,
       async post(_uri, form) {
         told = form['logout_token'] ?? ''
@@ -267,7 +267,7 @@ describe('oidc-provider, as the telling of clients knows it', () => {
       log: () => {},
     })
     const logoutOf = { accountId: ACCOUNT_ID, clientId: CLIENT_ID, sid: 'the session' }
-    await tell(logoutOf as ClientLogout, new AbortController().signal)
+    await notify(logoutOf as ClientLogout, new AbortController().signal)
     expect(compared(told)).to.deep.equal(compared(own.token))
     const { life, header, claims } = compared(told)
     expect([life, header.typ]).to.deep.equal([120, 'logout+jwt'])

@@ -4,7 +4,7 @@ import { within, type Clock } from '../clock.ts'
 import type { EndedAccount, Requester, UserStore } from '../contract/index.ts'
 import type { Keyed } from '../crypto/keyed.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { Environment } from '../flows/audit.ts'
+import type { CommonParts } from '../flows/parts.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
 import type { Invitation } from '../flows/invitation.ts'
 import type { CheckMail } from '../mail/sending.ts'
@@ -15,7 +15,7 @@ import type { Views } from '../views/index.ts'
 import { object, optional, text } from './schema.ts'
 
 /** What the admin API works with. */
-export interface AdminParts extends Environment {
+export interface AdminParts extends CommonParts {
   options: CheckedOptions
   store: AccountFlowsStore
   users: UserStore

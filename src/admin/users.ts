@@ -3,7 +3,7 @@ import type { Requester, User, UserStore } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
 import { newId } from '../crypto/token.ts'
 import type { InvitationRefusal } from '../flows/invitation.ts'
-import { requestMail } from '../jobs/request.ts'
+import { requestMail } from '../jobs/request-mail.ts'
 import { isRecorded } from './audit.ts'
 import { AccountQuery, findAccount } from './find-account.ts'
 import { operation, refusal, type AdminParts, type AdminRequest } from './operation.ts'
@@ -168,8 +168,8 @@ const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, is
 function ask(kind: LinkKind): Work<Accepted> {
   return async ({ id: accountId }, { requester }, { mail, settings, clock }) => {
     const id = newId()
-    const wanted = { id, kind, accountId, parameters: {}, requester: byAdmin(requester) }
-    await requestMail(mail, wanted, settings(), clock.now())
+    const wanted = { id, accountId, parameters: {}, requester: byAdmin(requester) }
+    await requestMail({ outbox: mail, settings, clock }, kind, wanted)
     return { mail_id: id }
   }
 }

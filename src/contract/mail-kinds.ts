@@ -1,4 +1,4 @@
-/** The facts about each kind of mail that all folders share. Its behaviour is in `mail/links.ts`; its looks and words are in `views/`. */
+/** The facts about each kind of mail that all folders share. Its behaviour is in `mail/make-mail.ts`, its words are in `views/`. */
 export const MAIL_KINDS = {
   password_reset: {
     /** The name of its files in `views/mails/`, and of its words. */

@@ -3,7 +3,7 @@ import { passwordDigest } from '../crypto/password.ts'
 import { linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import type { User, UserStore } from '../contract/index.ts'
-import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
+import type { AccountFlowsStore, MailOutbox, PendingLogin } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
@@ -58,10 +58,7 @@ export function whyNoInvitation({ passwordHash }: User) {
 }
 
 /** The account as it was when a link was issued, or when its password was checked. */
-interface IssuedFor {
-  email?: string | undefined
-  passwordDigest: string
-}
+type IssuedFor = Pick<PendingLogin, 'email' | 'passwordDigest'>
 
 export function isUnchanged(issued: IssuedFor, user: User): boolean {
   return !user.disabled && user.email === issued.email && hasSamePassword(issued, user)

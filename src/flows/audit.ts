@@ -3,7 +3,6 @@ import { EventEmitter } from 'node:events'
 import type { Clock } from '../clock.ts'
 import { framesOf } from '../log.ts'
 import type { AuditEvent, AuditEventOf, AuditEventType, Log, Requester } from '../contract/index.ts'
-import type { Settings } from '../settings/table.ts'
 import type { AuditLog, Token } from '../store/index.ts'
 
 /** Listeners of `audit` get all events. Listeners of a type get the events of that type. */
@@ -86,15 +85,6 @@ export const eventBy = (
   { userId: accountId, parameters: { clientId } }: Pick<Token, 'userId' | 'parameters'>,
   { address, userAgent }: Requester,
 ) => ({ at: now(), accountId, clientId, address, userAgent })
-
-/** What every flow gets. */
-export interface Environment {
-  settings(): Settings
-  /** Records an event once. */
-  audit(event: AuditEvent): Promise<void>
-  clock: Clock
-  log: Log
-}
 
 /** The requester of what the host asks for outside of a request. */
 export const NOBODY: Requester = { address: undefined, userAgent: undefined }

@@ -18,7 +18,7 @@ export function createClientNotifications(
     try {
       return isOn() ? await work() : undefined
     } catch (error) {
-      const message = 'it is not known which clients are told of an ended account'
+      const message = 'the notified clients of an ended account are not known'
       log('error', message, { error: String(error) })
       return undefined
     }

@@ -3,18 +3,18 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import type { RequestParameters, LinkEnd, Requester, User } from '../contract/index.ts'
 import { parametersOf, isSameRequest, type VerificationReason } from '../contract/parameters.ts'
 import type { VerificationLink } from '../crypto/verification-link.ts'
+import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
 import { isVerified, wasVoided } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
-  askForMail,
   findLink,
   linkContext,
   MAX_MAILED,
   requestRenewal,
   verificationState,
   type LinkContext,
-} from './link.ts'
+} from './link-state.ts'
 import { codeOf, tryCode, type CodeOutcome } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 import { block, isLoginOf, isWaitingPage, type BrowserRequester } from './waiting-login.ts'
@@ -44,12 +44,7 @@ export function createEmailVerification(parts: FlowParts) {
     block: block.bind(undefined, parts),
 
     /** Asks for a new link (4.7). It does the same work for every name, and returns nothing. */
-    resend: (
-      whose: { identifier: string } | { accountId: string; pendingLoginId: string },
-      parameters: RequestParameters,
-      requester: Requester,
-      form?: string,
-    ) => askForMail(parts, { kind: 'email_verification', ...whose, parameters, requester, form }),
+    resend: (asked: MailRequest) => requestMail(parts, 'email_verification', asked),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: isGenuine.bind(undefined, parts),

@@ -6,7 +6,7 @@ import { createEmailVerification } from './email-verification.ts'
 import { createInvitation } from './invitation.ts'
 import { endSessions, passwordChanged } from './new-password.ts'
 import { createNotMe } from './not-me.ts'
-import type { Browser, FlowParts } from './parts.ts'
+import type { FlowParts } from './parts.ts'
 import { createPasswordReset } from './password-reset.ts'
 import { createWaitingLogins } from './waiting-login.ts'
 
@@ -18,7 +18,6 @@ export const createFlows = (parts: FlowParts) => ({
   verification: createEmailVerification(parts),
   waitingLogins: createWaitingLogins(parts),
   notMe: createNotMe(parts),
-  endSessions: (accountId: string) => endSessions(parts, accountId),
-  passwordChanged: (accountId: string, browser?: Browser) =>
-    passwordChanged(parts, accountId, browser),
+  endSessions: endSessions.bind(undefined, parts),
+  passwordChanged: passwordChanged.bind(undefined, parts),
 })

@@ -1,10 +1,10 @@
 /** Invites an account without a password to choose one (3.4). The link works like that of a reset. */
 import { newId } from '../crypto/token.ts'
 import { must } from '../errors.ts'
+import { requestMail } from '../jobs/request-mail.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
 import { NOBODY } from './audit.ts'
-import { askForMail } from './link.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-reset.ts'
 
@@ -37,7 +37,7 @@ export const createInvitation = (parts: FlowParts) => ({
     const refused = whyNoMail(user) ?? whyNoInvitation(user)
     if (refused) return { refused }
     const id = newId()
-    await askForMail(parts, { id, kind: 'invitation', accountId, parameters, requester })
+    await requestMail(parts, 'invitation', { id, accountId, parameters, requester })
     return { mailId: id }
   },
 })

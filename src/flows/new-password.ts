@@ -1,6 +1,6 @@
 /** What a new password ends and reports: set by a link (3.3), or by the host (3.5). `endSessions` ends the same without one. */
 import { newId } from '../crypto/token.ts'
-import { BY_HOST, requestNotice } from '../jobs/request.ts'
+import { BY_HOST, requestNotice } from '../jobs/request-mail.ts'
 import type { EndedAccount, EndedSessions, LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { secondAfter, type SessionEnd } from '../store/cutoffs.ts'
@@ -12,12 +12,12 @@ import { isNotified } from './client-notifications.ts'
 import { forgetWrongCodes } from './login-code.ts'
 import type { Browser, FlowParts, PasswordLinkParts } from './parts.ts'
 
-/** `sweep`: another process finishes the link of a dead one. */
-type Finisher = 'request' | 'sweep'
+/** `maintenance`: another process finishes the link of a dead one. */
+type Finisher = 'request' | 'maintenance'
 
 /**
- * Marks a claimed link as used, with the effects of section 3.3 in their order. Each may be repeated. `undefined`: it was refused.
- * `complete` does the rest, for which no answer waits. Until it is done, the sweep repeats all effects.
+ * Sets the password of a claimed link, with the effects of section 3.3 in their order. `undefined`: the link was refused. Answer the form
+ * first, and call `complete` for the rest then. Until that is done, the maintenance repeats all effects; each may be repeated.
  */
 export async function finishPassword(
   parts: PasswordLinkParts,
@@ -26,24 +26,23 @@ export async function finishPassword(
   by: Finisher,
 ) {
   const { kind, tokens, sessions, settings, clock } = parts
-  const { now } = clock
   const { id, userId, email, parameters, claimedBy } = reset
   let { usedAt } = reset
   if (!usedAt) {
     const obstacle = await setPassword(parts, reset, account) // 1
     if (obstacle) return reject(parts, reset, obstacle, by)
-    usedAt = (await tokens.advance(id, 'used', now()))?.usedAt // 2
+    usedAt = (await tokens.advance(id, 'used', clock.now()))?.usedAt // 2
     if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
   }
   const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
   const event = { ...eventBy(clock, reset, claimedBy), id: `completed:${id}`, type, details }
-  const change = { id, accountId: userId, email, parameters, requester: claimedBy }
+  const change = { id, accountId: userId, sendTo: email, parameters, requester: claimedBy }
   const [apps] = await Promise.all([
     parts.clients.appsOf(userId, id),
     parts.audit(event), // 5
-    settings().passwordChangedEmail && requestNotice(parts.outbox, change, now()),
-    // Not in the sweep: it may repeat this, which would lift the limit.
+    settings().passwordChangedEmail && requestNotice(parts, change),
+    // Not in the maintenance: it may repeat this, which would lift the limit.
     by === 'request' && account && parts.passwords.forgetTries(account, claimedBy),
     kind === 'password_reset' && forgetWrongCodes(parts, email),
   ])
@@ -53,7 +52,7 @@ export async function finishPassword(
     apps,
     async complete() {
       await clear()
-      await tokens.advance(id, 'completed', now())
+      await tokens.advance(id, 'completed', clock.now())
     },
   }
 }
@@ -63,7 +62,7 @@ async function verifyByReset(parts: FlowParts, reset: ClaimedReset, by: Finisher
   const { id, userId: accountId, email, claimedBy } = reset
   const isDone = await users.markEmailVerified(accountId, email)
   // The dead process may have verified it without recording that.
-  const wasDone = by === 'sweep' && isVerified(reset, await users.findById(accountId))
+  const wasDone = by === 'maintenance' && isVerified(reset, await users.findById(accountId))
   if (!isDone && !wasDone) return
   const event = { ...eventBy(clock, reset, claimedBy), id: `verified:${id}` }
   await audit({ ...event, type: 'email_verification_completed' })
@@ -91,10 +90,10 @@ async function setPassword({ kind, users }: PasswordLinkParts, reset: ClaimedRes
   return isOfAccount ? 'account_changed' : 'newer_password'
 }
 
-// A dead process may have set the password of this reset before the newer one. So the sweep ends older sessions all the same.
+// A dead process may have set the password of this reset before the newer one. So the maintenance ends older sessions all the same.
 async function reject(parts: PasswordLinkParts, reset: ClaimedReset, why: Obstacle, by: Finisher) {
   const { id, userId, claimedAt, claimedBy } = reset
-  if (by === 'sweep' && why === 'newer_password')
+  if (by === 'maintenance' && why === 'newer_password')
     await parts.sessions.end(userId, { id, at: claimedAt, isExact: true })
   await auditRejected(parts, reset, why, claimedBy, `rejected:${id}`)
   await parts.tokens.advance(id, 'rejected', parts.clock.now())
@@ -114,7 +113,7 @@ export async function auditRejected(
 
 /** Ends everything after the host replaced a password (3.5). One browser gets a new session, and the owner gets a mail. */
 export async function passwordChanged(parts: FlowParts, accountId: string, browser?: Browser) {
-  const { users, outbox, audit, settings, clock } = parts
+  const { users, audit, settings } = parts
   const session = browser && (await parts.sessions.liveOf(browser, accountId))
   const requester = browser ? parts.requesterOf(browser.req) : NOBODY
   const id = `${BY_HOST}${newId()}`
@@ -122,8 +121,8 @@ export async function passwordChanged(parts: FlowParts, accountId: string, brows
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && whyNoMail(user) === undefined) {
       const isClaim = !user.emailVerified
-      const change = { id, accountId, email: user.email, isClaim, parameters: {}, requester }
-      await requestNotice(outbox, change, clock.now())
+      const change = { id, accountId, sendTo: user.email, isClaim, parameters: {}, requester }
+      await requestNotice(parts, change)
     }
     await audit({ ...ended, type: 'password_changed', ...requester })
   })

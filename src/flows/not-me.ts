@@ -5,12 +5,9 @@ import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
 import { voidEverything, whyNoMail } from './account.ts'
-import { MAX_MAILED } from './link.ts'
+import { MAX_MAILED } from './link-state.ts'
 import { endSessions } from './new-password.ts'
 import type { FlowParts } from './parts.ts'
-
-/** `under_way`: a password is being set just now. */
-type Outcome = ReportOutcome | 'under_way'
 
 export function createNotMe(parts: FlowParts) {
   const { users, audit, clock } = parts
@@ -24,7 +21,9 @@ export function createNotMe(parts: FlowParts) {
     /** Undoes a mail once. The mail is marked as used last, as each step can be repeated. `mayReset`: its mailbox gets a reset link. */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
-      const outcome: Outcome = mail.usedAt ? 'done' : await undo(parts, mail, by)
+      const outcome: ReportOutcome | 'under_way' = mail.usedAt
+        ? 'done'
+        : await undo(parts, mail, by)
       if (outcome === 'under_way') return outcome
       const account = await users.findById(accountId)
       if (account && outcome !== 'done') {
@@ -50,7 +49,7 @@ function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: U
   return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
 }
 
-/** What a mail or its link did. `unused`: nothing. `password`: it set a password, or is the notice of a new one. */
+/** What a mail or its link did. `password`: it set a password, or is the notice of a new one. `under_way`: it is setting one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
 async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {

@@ -1,15 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
+import type { Clock } from '../clock.ts'
+import type { AuditEvent, EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
 import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
 import type { Keyed } from '../crypto/keyed.ts'
+import type { Log } from '../log.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
+import type { Settings } from '../settings/table.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
 import type { AccountFlowsStore, MailOutbox, ResetTokenStore } from '../store/index.ts'
 import type { LinkStore } from './account.ts'
-import type { Environment } from './audit.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 
-export interface FlowParts extends Environment {
+/** What flows, mails, pages and the admin API all get. */
+export interface CommonParts {
+  settings(): Settings
+  /** Records an event once. */
+  audit(event: AuditEvent): Promise<void>
+  clock: Clock
+  log: Log
+}
+
+export interface FlowParts extends CommonParts {
   store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
   /** The queue of mails: `add` also wakes the workers. */
   outbox: Pick<MailOutbox, 'add'>
@@ -56,7 +67,7 @@ export interface Browser {
 
 /** The live session of a browser, read before an end of its account ends it too. */
 interface LiveSession {
-  /** End sessions at this time, which the new session counts as having seen. Any other end moves the cut-off past it, and so ends it. */
+  /** The time at which to end the sessions of the account. Only an end at this time spares the new session. */
   endsAt: Date
   /** Gives this browser a new session of the same login. If it fails, it logs why, and the browser is signed out like the others. */
   renew(): Promise<void>

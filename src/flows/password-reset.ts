@@ -1,23 +1,22 @@
-/** The reset link (3.1): a worker mails it (`mail/links.ts`), its form sets a password. What a reset then does is in `new-password.ts`. */
+/** The reset link (3.1): a worker mails it, and its form sets a password. What a reset then does is in `new-password.ts`. */
 import { oneAtATime, type Clock } from '../clock.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { RequestParameters, Requester } from '../contract/index.ts'
-import type { LinkReason } from '../contract/parameters.ts'
+import type { LinkReason, RequestParameters, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import { refusePassword } from '../passwords/passwords.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
 import { wasVoided } from './account.ts'
 import {
-  askForMail,
   findLink,
   linkContext,
   linkState,
   requestRenewal,
   type FoundLink,
   type LinkContext,
-} from './link.ts'
+} from './link-state.ts'
 import { auditRejected, finishPassword } from './new-password.ts'
 import type { FlowParts, PasswordLinkParts } from './parts.ts'
 
@@ -25,12 +24,7 @@ export const createPasswordReset = (parts: FlowParts) => ({
   ...createPasswordLink(parts, 'password_reset'),
 
   /** Asks for a link (4.2). It does the same work for every identifier, and returns nothing. */
-  request: (
-    identifier: string,
-    parameters: RequestParameters,
-    requester: Requester,
-    form?: string,
-  ) => askForMail(parts, { kind: 'password_reset', identifier, parameters, requester, form }),
+  request: (asked: MailRequest) => requestMail(parts, 'password_reset', asked),
 })
 
 /** A mailed link opens a form that sets a password: for a reset (3.1) or an invitation (3.4). */
@@ -41,8 +35,8 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
   const oneByOne = oneAtATime()
   let underWay = Promise.resolve<unknown>(undefined)
 
-  const toBeSwept = (error: unknown) =>
-    log('error', 'the sweep has to complete a new password', { error: String(error) })
+  const logIncomplete = (error: unknown) =>
+    log('error', 'the maintenance has to complete a new password', { error: String(error) })
 
   async function setPassword(form: PasswordForm, requester: Requester) {
     // Of many forms with one token, only the password of the first is hashed. The others find the token used.
@@ -75,7 +69,7 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     async complete(form: PasswordForm, requester: Requester) {
       const setting = setPassword(form, requester)
       const completing = setting.then(
-        ({ complete }) => complete?.().catch(toBeSwept),
+        ({ complete }) => complete?.().catch(logIncomplete),
         () => {},
       )
       underWay = underWay.then(() => completing)
@@ -86,12 +80,12 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     settled: () => underWay,
 
     /** Finishes resets that a dead process left between two effects. */
-    async sweep(): Promise<void> {
+    async finishUnfinished(): Promise<void> {
       for (;;) {
         const reset = await tokens.takeUnfinished(clock.now(), leaseEnd(clock))
         if (!reset) return
         const account = await parts.users.findById(reset.userId)
-        await (await finishPassword(parts, reset, account, 'sweep'))?.complete()
+        await (await finishPassword(parts, reset, account, 'maintenance'))?.complete()
       }
     },
   }
@@ -127,7 +121,7 @@ async function refuse(parts: PasswordLinkParts, found: FoundLink | undefined, by
   return faultOf(found.token, found.state)
 }
 
-/** Short, because a dead process leaves old sessions alive. If the sweep repeats the effects of a slow process, that does no harm. */
+/** Short, because a dead process leaves old sessions alive. If the maintenance repeats the effects of a slow process, that does no harm. */
 const LEASE_MS = 10_000
 
 const leaseEnd = ({ now }: Clock) => new Date(now().getTime() + LEASE_MS)

@@ -5,10 +5,10 @@ import { isVoid, type CapturedRequest } from '../store/logins.ts'
 import { isEnded, type SessionCutoffs } from '../store/cutoffs.ts'
 import type { Requester, User } from '../contract/index.ts'
 import { parametersOf } from '../contract/parameters.ts'
+import { requestMail } from '../jobs/request-mail.ts'
 import { WEEK_MS } from '../store/kind.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { isUnchanged } from './account.ts'
-import { askForMail } from './link.ts'
 import type { FlowParts } from './parts.ts'
 
 /** The most waiting logins of one account; the newest stay. Otherwise a stranger who knows the password could keep the owner out. */
@@ -39,7 +39,7 @@ export async function block(
   if (isLate) await store.pendingLogins.change({ id }, { isVoid: true })
   if (!isKept || isLate) return { ...login, passwordDigest: '' }
   const whose = { accountId, pendingLoginId: id, parameters: parametersOf(captured) }
-  await askForMail(parts, { kind: 'email_verification', ...whose, requester })
+  await requestMail(parts, 'email_verification', { ...whose, requester })
   return login
 }
 

@@ -7,7 +7,7 @@ import type { Context, Middleware, Next } from 'koa'
 import { parametersFrom } from '../contract/parameters.ts'
 import type { AuditEvent, Requester } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
-import type { Environment } from '../flows/audit.ts'
+import type { CommonParts } from '../flows/parts.ts'
 import { isLoopbackHost } from '../settings/addresses.ts'
 import type { RateLimits } from '../store/index.ts'
 import { isCrossSite, type BrowserCookie } from './browser.ts'
@@ -35,7 +35,7 @@ export interface Visit {
   browser: string | undefined
 }
 
-interface DispatcherParts extends Environment {
+interface DispatcherParts extends CommonParts {
   limits: RateLimits
   pages: Pages
   requesterOf(req: Context['req']): Requester

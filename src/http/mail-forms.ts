@@ -11,7 +11,7 @@ import type {
 import { foldTyped } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
-import type { Environment } from '../flows/audit.ts'
+import type { CommonParts } from '../flows/parts.ts'
 import type { Settings } from '../settings/table.ts'
 import type { RateLimits } from '../store/index.ts'
 import type { SentForm } from './form.ts'
@@ -25,7 +25,7 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-interface MailFormParts extends Environment {
+interface MailFormParts extends CommonParts {
   pages: Pages
   cooldown: Cooldown
   keyedHash(text: string): string

@@ -43,7 +43,7 @@ export function forgotPassword(parts: PasswordPageParts): Route {
       kind: 'password_reset',
       renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
       request: (_visit, { parameters, requester, formId }, identifier) =>
-        passwordReset.request(identifier, parameters, requester, formId),
+        passwordReset.request({ identifier, parameters, requester, form: formId }),
       async show({ ctx }, { parameters, uiLocales, formId }, answer) {
         const genuine = await clients.identify(parameters)
         // If the client is not registered, only the form keeps these parameters.

@@ -151,7 +151,7 @@ export function resendVerification(parts: ResendParts): Route {
       async request(visit, form, identifier) {
         const { parameters, requester, formId } = form
         const whose = (await ownLogin(parts, visit, form)) ?? { identifier }
-        await verification.resend(whose, parameters, requester, formId)
+        await verification.resend({ ...whose, parameters, requester, form: formId })
       },
       show: (visit, form, answer) => showAnswer(parts, visit, form, answer),
     }),

@@ -6,7 +6,7 @@ import type {
   ClientLogoutJob,
   ClientLogoutStore,
   LogoutFailure,
-  TellClient,
+  NotifyClient,
 } from '../store/index.ts'
 import { backoffMs, createWorker } from './worker.ts'
 
@@ -22,7 +22,7 @@ interface ClientLogoutParts {
   /** Whether there are clients that can be notified. */
   isOn(): boolean
   logouts: Pick<ClientLogoutStore, 'claim' | 'settle'>
-  tell: TellClient
+  notify: NotifyClient
   audit(event: AuditEvent): Promise<void>
   clock: Clock
   log: Log
@@ -43,7 +43,7 @@ export function createClientLogouts(parts: ClientLogoutParts) {
   const worker = createWorker<ClientLogoutJob>({
     name: 'client logout',
     atOnce: AT_ONCE,
-    wave: 1,
+    minBatch: 1,
     claim(most) {
       const now = clock.now()
       for (const [client, until] of unavailable) if (until <= now) unavailable.delete(client)
@@ -54,10 +54,10 @@ export function createClientLogouts(parts: ClientLogoutParts) {
       if (clock.now() >= job.expiresAt) return giveUp(recording, job, job.reason)
       const { clientId } = job
       keepFrom(clientId, LEASE_MS)
-      const told = await tell(parts, job, stop).finally(() => unavailable.delete(clientId))
-      if (told?.reason === 'timeout') keepFrom(clientId, REST_MS)
-      worker.ring()
-      return settle(recording, job, told)
+      const failure = await notify(parts, job, stop).finally(() => unavailable.delete(clientId))
+      if (failure?.reason === 'timeout') keepFrom(clientId, REST_MS)
+      worker.wake()
+      return settle(recording, job, failure)
     },
     clock,
     log,
@@ -75,20 +75,20 @@ export function createClientLogouts(parts: ClientLogoutParts) {
 const STOPPED: LogoutFailure = { reason: 'stopped', isFinal: false }
 
 /** `undefined`: the client was notified. */
-async function tell(
+async function notify(
   parts: ClientLogoutParts,
   job: ClientLogoutJob,
   stop: AbortSignal,
 ): Promise<LogoutFailure | undefined> {
   const { signal, cancel } = timeout(parts.clock, ATTEMPT_MS, stop)
   try {
-    return await unlessAborted(signal, () => parts.tell(job, signal))
+    return await unlessAborted(signal, () => parts.notify(job, signal))
   } catch (error) {
     if (stop.aborted) return STOPPED
     if (signal.aborted) return { reason: 'timeout', isFinal: false }
     if (isStoreUnavailable(error)) throw error
     const about = { client: job.clientId, error: String(error) }
-    parts.log('error', 'a client could not be told', about)
+    parts.log('error', 'a client could not be notified', about)
     return { reason: 'unexpected_error', isFinal: false }
   } finally {
     cancel()
@@ -127,7 +127,10 @@ async function recordFailed(
 ) {
   const { details, ...whose } = about(job)
   const which = reason === 'gave_up' ? reason : 'first'
-  log('warn', 'a client was not told that an account is ended', { client: job.clientId, reason })
+  log('warn', 'a client was not notified of an ended account', {
+    client: job.clientId,
+    reason,
+  })
   await audit({
     id: `client_logout_failed:${which}:${job.id}`,
     type: 'client_logout_failed',

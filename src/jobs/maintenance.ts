@@ -6,7 +6,7 @@ import type { AccountFlowsStore } from '../store/index.ts'
 
 /** Every process follows new settings within two seconds. */
 const FOLLOW_SETTINGS_MS = 1_900
-const SWEEP_MS = 10_000
+const TIDY_MS = 10_000
 /** For databases that do not purge by themselves. */
 const PURGE_MS = 60_000
 const NOTE_KEYS_MS = 60_000
@@ -17,14 +17,14 @@ const HEALTH_MS = 2_000
 export type Health = { isReady: true } | { isReady: false; reason: 'not_started' | 'database' }
 
 /** Finishes what a dead process left. `settled` resolves once the work of this process is done. */
-interface Sweeping {
-  sweep(): Promise<void>
+interface Unfinished {
+  finishUnfinished(): Promise<void>
   settled(): Promise<unknown>
 }
 
 interface MaintenanceParts {
   /** By their names in the log. */
-  sweeping: Record<string, Sweeping>
+  unfinished: Record<string, Unfinished>
   settingsKeeper: SettingsKeeper
   keyRing: OwnKeyRing
   store: Pick<AccountFlowsStore, 'now' | 'purge'>
@@ -35,7 +35,7 @@ interface MaintenanceParts {
 
 /** Background work: follows the settings, and finishes what a dead process left. */
 export function createMaintenance(parts: MaintenanceParts) {
-  const { settingsKeeper, sweeping, mail, keyRing, store, clock, log } = parts
+  const { settingsKeeper, unfinished, mail, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -52,8 +52,8 @@ export function createMaintenance(parts: MaintenanceParts) {
   }
 
   return {
-    /** @param sweeps - whether this process finishes the work of dead processes. */
-    async start(initialSettings: Record<string, string>, sweeps: boolean) {
+    /** @param hasWorkers - whether this process also finishes the work of dead processes. */
+    async start(initialSettings: Record<string, string>, hasWorkers: boolean) {
       stopping.abort()
       stopping = new AbortController()
       const by = { actor: 'initialSettings', at: clock.now() }
@@ -68,12 +68,12 @@ export function createMaintenance(parts: MaintenanceParts) {
         repeat('following the settings', FOLLOW_SETTINGS_MS, settingsKeeper.refresh),
         repeat('noting the keys', NOTE_KEYS_MS, keyRing.note),
       ]
-      if (!sweeps) return
+      if (!hasWorkers) return
       loops.push(
-        ...Object.entries(sweeping).map(([what, { sweep }]) =>
-          repeat(`finishing ${what}`, SWEEP_MS, sweep),
+        ...Object.entries(unfinished).map(([what, { finishUnfinished }]) =>
+          repeat(`finishing ${what}`, TIDY_MS, finishUnfinished),
         ),
-        repeat('tidying the mail outbox', SWEEP_MS, mail.tidy),
+        repeat('tidying the mail outbox', TIDY_MS, mail.tidy),
         repeat('removing what is over', PURGE_MS, store.purge),
       )
     },
@@ -83,7 +83,7 @@ export function createMaintenance(parts: MaintenanceParts) {
       if (loops.length === 0) return
       // If this fails, the note expires by itself.
       const forget = () => keyRing.forget().catch(() => {})
-      const settled = Object.values(sweeping).map((flow) => flow.settled())
+      const settled = Object.values(unfinished).map((flow) => flow.settled())
       await within(clock, withinMs, Promise.all([...loops, ...settled]).then(forget))
     },
 

@@ -5,11 +5,12 @@
 import type { User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import { hasUsableLink } from '../flows/link.ts'
+import type { Keyed } from '../crypto/keyed.ts'
+import { hasUsableLink } from '../flows/link-state.ts'
+import type { CommonParts } from '../flows/parts.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
-import type { JobRecord, MailJob, RateLimits } from '../store/index.ts'
-import type { GlobalLimit, JobParts } from './outcome.ts'
+import type { AccountFlowsStore, JobRecord, MailJob, RateLimits } from '../store/index.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
@@ -18,11 +19,16 @@ const DAY_MS = 24 * HOUR_MS
 /** The worker counts a request somewhat later than the page, which says when the user may ask again. */
 const LATE_MS = 1_000
 
+interface LimitParts extends CommonParts {
+  store: AccountFlowsStore
+  keyed: Keyed
+}
+
 /** What is counted, the window in milliseconds, and the most hits in it. A 0 means that there is no such limit. */
 type Limit = [key: string, windowMs: number, most: number]
 
 /** The limits of a mail. The limits of one list are counted at once. If one is exceeded, the next list is not counted. */
-function tableOf({ settings, keyed: { keyedHash } }: JobParts, job: MailJob, user: User) {
+function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, user: User) {
   const { kind, sendTo = user.email } = job
   const { link, isNotice } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()
@@ -31,7 +37,7 @@ function tableOf({ settings, keyed: { keyedHash } }: JobParts, job: MailJob, use
   const verifies = kind === 'email_verification'
   // The user gave the right password. So strangers, who know a name at most, cannot use up the mails for logins.
   const own = job.pendingLoginId === undefined ? '' : 'login:'
-  // Whether the account only claims the mailbox. If the account has another address by now, this is the previous mailbox, and not a claim.
+  // An account claims a mailbox until it has verified the address. A previous mailbox of the account is no claim.
   const isClaim = job.isClaim ?? (!user.emailVerified && user.email === sendTo)
   const box = mailboxKey(sendTo ?? '')
   // A user who used the link has a new password, and so a new spare.
@@ -40,7 +46,11 @@ function tableOf({ settings, keyed: { keyedHash } }: JobParts, job: MailJob, use
   const owner = keyedHash(JSON.stringify([user.id, box, proof]))
 
   const notices: Limit[][] = [
-    [isClaim ? [`notices:${mailbox}`, DAY_MS, 1] : [`notice:${account}`, HOUR_MS, 5]],
+    [
+      isClaim
+        ? [`notices:${kind}:${mailbox}`, DAY_MS, 1]
+        : [`notice:${kind}:${account}`, HOUR_MS, 5],
+    ],
   ]
   const requests: Limit[][] = [
     [
@@ -61,11 +71,11 @@ function tableOf({ settings, keyed: { keyedHash } }: JobParts, job: MailJob, use
 }
 
 /** Counts a mail, and returns for how many milliseconds it is over a limit. 0: it is within all limits. */
-export const msOverLimit = (parts: JobParts, job: MailJob, user: User): Promise<number> =>
+export const msOverLimit = (parts: LimitParts, job: MailJob, user: User): Promise<number> =>
   msOver(parts, tableOf(parts, job, user).counted)
 
 /** Whether the account of a request over a limit still gets a mail. This uses up the spare, whatever becomes of the mail. */
-export async function takesSpare(parts: JobParts, job: MailJob, user: User): Promise<boolean> {
+export async function takesSpare(parts: LimitParts, job: MailJob, user: User): Promise<boolean> {
   const { store, clock } = parts
   // Reads the outbox first: a mail that leaves between the two reads has already stored its link.
   const requests = await store.outbox.requestsOf(user.id, job.kind)
@@ -86,7 +96,7 @@ export function isOtherUnderWay(job: MailJob, requests: JobRecord[], at: Date): 
   )
 }
 
-async function msOver({ store }: JobParts, lists: Limit[][]): Promise<number> {
+async function msOver({ store }: LimitParts, lists: Limit[][]): Promise<number> {
   for (const list of lists) {
     const over = list.map(async ([key, windowMs, most]) => {
       if (windowMs <= 0 || most <= 0) return 0
@@ -99,18 +109,17 @@ async function msOver({ store }: JobParts, lists: Limit[][]): Promise<number> {
   return 0
 }
 
+export type GlobalLimit = ReturnType<typeof createGlobalLimit>
+
 /** `mails_per_minute`: the most mails that leave in a minute, from all processes together. The others wait. */
-export function createGlobalLimit(
-  limits: RateLimits,
-  settings: () => Settings,
-  now: () => Date,
-): GlobalLimit {
+export function createGlobalLimit(limits: RateLimits, settings: () => Settings, now: () => Date) {
   let full = { until: new Date(0), most: 0 }
 
   return {
-    // A changed limit applies at once.
+    /** Whether taking a job makes sense. A changed limit applies at once. */
     isOpen: () => now() >= full.until || settings().mailsPerMinute !== full.most,
 
+    /** Counts one mail, and returns whether it may leave. */
     async mayLeave() {
       const { mailsPerMinute: most } = settings()
       if (most === 0) return true

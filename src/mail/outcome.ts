@@ -1,47 +1,14 @@
 /** The outcome of a mail job: its audit events, each recorded once however often the job is taken; and how it ends. */
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
-import type {
-  IdentifiedClient,
-  MailFailure,
-  MailKind,
-  NoMail,
-  RequestParameters,
-  UserStore,
-} from '../contract/index.ts'
+import type { MailFailure, MailKind, NoMail } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
-import type { Keyed } from '../crypto/keyed.ts'
 import type { MailFault } from '../errors.ts'
-import type { Environment } from '../flows/audit.ts'
-import type { ClientNotifications } from '../flows/client-notifications.ts'
-import type { AccountFlowsStore, MailJob } from '../store/index.ts'
+import type { MailJob } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import { orderOf } from '../store/outbox-record.ts'
-import type { Views } from '../views/index.ts'
-import type { MailSender, SentMail } from './sending.ts'
-
-export interface GlobalLimit {
-  /** Whether taking a job makes sense. */
-  isOpen(): boolean
-  /** Counts one mail, and returns whether it may leave. */
-  mayLeave(): Promise<boolean>
-}
-
-/** What a job needs on its way to a mail that has left. */
-export interface JobParts extends Environment {
-  store: AccountFlowsStore
-  users: UserStore
-  clients: Pick<ClientNotifications, 'appsOf'> & {
-    /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
-    identify(parameters: RequestParameters): Promise<IdentifiedClient>
-  }
-  keyed: Keyed
-  /** Where links start: base URL and OAuth path, never a part of a request. */
-  oauthUrl: string
-  views: Pick<Views, 'localeFor' | 'mail'>
-  globalLimit: GlobalLimit
-  sender: MailSender
-}
+import type { MailParts } from './parts.ts'
+import type { SentMail } from './sending.ts'
 
 /** Reasons that an admin can fix, or should know. Other reasons are ordinary, and leave no dead letter. */
 const DEAD_LETTERS = new Set<NoMail>([
@@ -54,7 +21,7 @@ const DEAD_LETTERS = new Set<NoMail>([
 ])
 
 /** @param reason - why there will be no mail. */
-export async function recordRequested(parts: JobParts, job: MailJob, reason?: NoMail) {
+export async function recordRequested(parts: MailParts, job: MailJob, reason?: NoMail) {
   const { id, identifier, accountId, pendingLoginId } = job
   const { flow, isNotice } = MAIL_KINDS[job.kind]
   if (isNotice) return
@@ -72,7 +39,7 @@ export async function recordRequested(parts: JobParts, job: MailJob, reason?: No
   await parts.audit({ ...event, id: `blocked:${id}`, type: 'email_login_blocked' })
 }
 
-export const recordSent = ({ audit, clock }: JobParts, job: MailJob, sent: SentMail) =>
+export const recordSent = ({ audit, clock }: MailParts, job: MailJob, sent: SentMail) =>
   audit({
     ...about(job),
     ...detailsOf(job.kind, { message_id: sent.messageId, queue_id: sent.queueId }),
@@ -82,14 +49,14 @@ export const recordSent = ({ audit, clock }: JobParts, job: MailJob, sent: SentM
   })
 
 /** Whether the mail left earlier, and its process died before it could remove the job. */
-export async function wasSent({ store }: JobParts, job: MailJob): Promise<boolean> {
+export async function wasSent({ store }: MailParts, job: MailJob): Promise<boolean> {
   return (await store.audit.list({ id: sentId(job), limit: 1 })).length > 0
 }
 
 const sentId = ({ id }: MailJob) => `mail_sent:${id}`
 
 export const recordFailed = (
-  { audit, clock }: JobParts,
+  { audit, clock }: MailParts,
   job: MailJob,
   reason: MailFailure,
   fault?: MailFault,
@@ -113,29 +80,33 @@ function detailsOf<Known extends object>(kind: MailKind, known: Known) {
   return Object.keys(details).length > 0 ? { details } : {}
 }
 
-export async function isHeld(parts: JobParts, job: MailJob): Promise<boolean> {
+export async function isHeld(parts: MailParts, job: MailJob): Promise<boolean> {
   return (await parts.store.outbox.isHeld(job)) && isInTime(parts, job)
 }
 
-/** After the end of the hold, another worker may take the job at any moment. */
-export const isInTime = ({ clock }: JobParts, job: MailJob) => clock.now() < job.availableAt
+/** After the end of its lease, another worker may take the job at any moment. */
+export const isInTime = ({ clock }: MailParts, job: MailJob) => clock.now() < job.availableAt
 
-export async function endJob(parts: JobParts, job: MailJob, reason: NoMail): Promise<undefined> {
+export async function endJob(parts: MailParts, job: MailJob, reason: NoMail): Promise<undefined> {
   if (!DEAD_LETTERS.has(reason)) await parts.store.outbox.remove(job)
   else if (await giveUp(parts, job, reason))
     parts.log('warn', 'a request got no mail', { job: job.id, kind: job.kind, reason })
 }
 
 /** Records why, and ends the job. For a job whose request is recorded without a reason. */
-export async function endUnsent(parts: JobParts, job: MailJob, reason: NoMail): Promise<undefined> {
+export async function endUnsent(
+  parts: MailParts,
+  job: MailJob,
+  reason: NoMail,
+): Promise<undefined> {
   // Its process may have sent the mail, and died before it could remove the job.
   const why = reason === 'expired' && (await wasSent(parts, job)) ? 'sent_before' : reason
   if (why !== 'sent_before') await recordFailed(parts, job, why)
   await endJob(parts, job, why)
 }
 
-/** Makes a dead letter of a job, and voids its links up to this attempt. `false`: another worker holds it. */
-export async function giveUp(parts: JobParts, job: MailJob, reason: string): Promise<boolean> {
+/** Makes a dead letter of a job, and voids its links up to this attempt. `false`: another worker has it. */
+export async function giveUp(parts: MailParts, job: MailJob, reason: string): Promise<boolean> {
   const { kind, accountId: userId } = job
   const now = parts.clock.now()
   // The links go first: no worker takes a dead letter up again.

@@ -1,20 +1,28 @@
-/** The queue of mails. It takes a mail from its job until it has left, in any number of processes. */
+/** The queue of mails: takes a mail from its job until it has left or is given up, in any number of processes. */
+import { tokensOf } from '../contract/mail-kinds.ts'
+import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
+import { backoffMs, createWakeUps, createWorker } from '../jobs/worker.ts'
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
-import { createWaking, createWorker } from '../jobs/worker.ts'
-import { deliverMail } from './deliver.ts'
-import { endUnsent, type JobParts } from './outcome.ts'
-import { resolveJob, SEND_LEASE_MS } from './resolve.ts'
+import { MAIL_FLOWS, writeMail, type Recipient } from './make-mail.ts'
+import { endUnsent, giveUp, isHeld, isInTime, recordFailed, recordSent } from './outcome.ts'
+import type { MailParts } from './parts.ts'
+import { recipientOf, resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
+import type { MailSlot, SentMail } from './sending.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */
-const WAVE = 50
+const BATCH = 50
 /** If accounts are slow to find, more look-ups could not end within their lease. */
 const LOOK_UP_AT_ONCE = 50
-/** Mails in places, mails in line, and mails whose outcome is being written. */
+/** Mails with a slot, mails that wait for one, and mails whose outcome is being written. */
 const SEND_AT_ONCE = 100
+const LAST_RETRY_MS = 60_000
+const SETTLE_AGAIN_MS = 1_000
+/** A mail that leaves this soon after it was made needs no second look at its job. */
+const LOOK_AGAIN_MS = 1_000
 
 /** Looks accounts up even while the mail server is slow, so that earlier links die. */
-export function createMailQueue(parts: JobParts) {
+export function createMailQueue(parts: MailParts) {
   const { store, sender, globalLimit, clock, log } = parts
   const { outbox } = store
   let lookingUp = 0
@@ -32,40 +40,40 @@ export function createMailQueue(parts: JobParts) {
   /** Slow look-ups do not hold up mails, and slow mails do not hold up look-ups. */
   async function claimDue(): Promise<MailJob[]> {
     const room = LOOK_UP_AT_ONCE - lookingUp
-    const mayLookUp = room >= WAVE / 2
-    if (canSend(WAVE)) return claim(mayLookUp ? 'due' : 'send', mayLookUp ? room : WAVE)
+    const mayLookUp = room >= BATCH / 2
+    if (canSend(BATCH)) return claim(mayLookUp ? 'due' : 'send', mayLookUp ? room : BATCH)
     return mayLookUp ? claim('resolve', room) : []
   }
 
   async function lookUp(job: MailJob) {
     lookingUp += 1
-    const held = await resolveJob(parts, job).finally(() => (lookingUp -= 1))
-    if (lookingUp + WAVE / 2 === LOOK_UP_AT_ONCE) worker.ring()
-    return held
+    const resolved = await resolveJob(parts, job).finally(() => (lookingUp -= 1))
+    if (lookingUp + BATCH / 2 === LOOK_UP_AT_ONCE) worker.wake()
+    return resolved
   }
 
-  async function send(job: MailJob, stop: AbortSignal): Promise<void> {
+  async function deliver(job: MailJob, stop: AbortSignal): Promise<void> {
     sending += 1
     await deliverMail(parts, job, stop).finally(() => (sending -= 1))
-    // There is room for another wave of waiting mails.
-    if (sending + WAVE === SEND_AT_ONCE) worker.ring()
+    // There is room for another batch of waiting mails.
+    if (sending + BATCH === SEND_AT_ONCE) worker.wake()
   }
 
   const worker = createWorker<MailJob>({
     name: 'mail',
     atOnce: LOOK_UP_AT_ONCE + SEND_AT_ONCE,
-    wave: WAVE / 2,
+    minBatch: BATCH / 2,
     claim: claimDue,
     async work(job, stop) {
-      const held = job.state === 'resolved' ? job : await lookUp(job)
-      if (!held) return
-      if (canSend(1)) await send(held, stop)
-      else await outbox.release(held, held.notBefore)
+      const resolved = job.state === 'resolved' ? job : await lookUp(job)
+      if (!resolved) return
+      if (canSend(1)) await deliver(resolved, stop)
+      else await outbox.release(resolved, resolved.notBefore)
     },
     clock,
     log,
   })
-  const wakeAt = createWaking(clock, worker.ring)
+  const wakeAt = createWakeUps(clock, worker.wake)
 
   return {
     start: worker.start,
@@ -77,7 +85,7 @@ export function createMailQueue(parts: JobParts) {
     },
 
     /** Ends the jobs that are unreadable, or that no worker sent within their life. */
-    tidy: () => tidy(parts, () => claim('expire', WAVE)),
+    tidy: () => tidy(parts, () => claim('expire', BATCH)),
 
     async stop(withinMs: number) {
       await worker.stop(withinMs)
@@ -86,7 +94,7 @@ export function createMailQueue(parts: JobParts) {
   }
 }
 
-async function tidy(parts: JobParts, claim: () => Promise<MailJob[]>): Promise<void> {
+async function tidy(parts: MailParts, claim: () => Promise<MailJob[]>): Promise<void> {
   const { store, clock, log } = parts
   for (const job of await store.outbox.giveUpUnreadable(clock.now())) {
     const message = 'a mail job is damaged and cannot be read; it is a dead letter now'
@@ -97,4 +105,79 @@ async function tidy(parts: JobParts, claim: () => Promise<MailJob[]>): Promise<v
     if (jobs.length === 0) return
     await Promise.all(jobs.map((job) => endUnsent(parts, job, 'expired')))
   }
+}
+
+/** @param stop - aborts when the job must be given back. */
+export async function deliverMail(parts: MailParts, job: JobToSend, stop: AbortSignal) {
+  const sent = await trySending(parts, job, stop).catch((error: unknown) =>
+    fail(parts, job, error, stop),
+  )
+  if (sent) await settle(parts, job, sent, stop)
+}
+
+/** `undefined`: there is no mail, or it has to wait. */
+async function trySending(parts: MailParts, job: JobToSend, stop: AbortSignal) {
+  const recipient = await recipientOf(parts, job)
+  if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
+  const outcome = await parts.sender.withSlot(stop, (slot) => send(parts, job, recipient, slot))
+  if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
+  return outcome === 'over' ? undefined : outcome
+}
+
+// Makes the link only if the mail can leave soon: a connection is open, or others leave just now. If another worker has the job by then,
+// the link is revoked, and nothing leaves. `undefined`: the mail has to wait.
+async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: MailSlot) {
+  const { store, globalLimit, clock } = parts
+  if (!(await globalLimit.mayLeave())) return undefined
+  if (!slot.isFlowing) await slot.open()
+  const { parameters, client } = await parts.clients.identify(job.parameters)
+  const link = await MAIL_FLOWS[job.kind].makeLink(parts, job, recipient, parameters)
+  if (link === 'superseded') {
+    if (await isHeld(parts, job)) await endUnsent(parts, job, link)
+    return 'over'
+  }
+  const { id, ...shown } = link
+  // A job ends before its links end. So this check sees the end of the job, or the new link is stored in time to end with the others.
+  const lookedAt = clock.now().getTime()
+  if (await isHeld(parts, job)) {
+    const mail = await writeMail(parts, job, recipient, shown, client?.clientName)
+    const connection = await slot.open()
+    // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the lease.
+    const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
+    if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
+  }
+  if (id !== undefined) await tokensOf(store, job.kind)?.revoke({ id }, clock.now())
+  return 'over'
+}
+
+// The mail has left. A short outage of the database, or an event that cannot be recorded, must not send it again.
+async function settle(parts: MailParts, job: MailJob, sent: SentMail, stop: AbortSignal) {
+  const { store, clock, log } = parts
+  for (;;) {
+    try {
+      await recordSent(parts, job, sent).catch((error: unknown) => {
+        if (isStoreUnavailable(error)) throw error
+        log('error', 'a sent mail was not recorded', { job: job.id, error: String(error) })
+      })
+      return await store.outbox.remove(job)
+    } catch (error) {
+      const mayTryAgain = !stop.aborted && isInTime(parts, job)
+      if (!isStoreUnavailable(error) || !mayTryAgain) throw error
+    }
+    await clock.sleep(SETTLE_AGAIN_MS)
+  }
+}
+
+async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortSignal) {
+  const { store, clock, log } = parts
+  if (isStoreUnavailable(error)) throw error
+  if (stop.aborted) return store.outbox.release(job, clock.now(), 'stopped')
+  const ours = error instanceof AccountFlowsError ? error : undefined
+  const reason = ours?.code ?? 'unexpected_error'
+  log(ours ? 'warn' : 'error', String(error), { job: job.id, kind: job.kind, reason })
+  await recordFailed(parts, job, reason, ours?.fault)
+  const retryAt = new Date(clock.now().getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
+  const isPermanent = reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
+  if (!isPermanent && retryAt < job.expiresAt) return store.outbox.release(job, retryAt, reason)
+  await giveUp(parts, job, reason)
 }

@@ -2,25 +2,26 @@
 import type { NoMail, User } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { whyNoMail } from '../flows/account.ts'
-import { MAX_LINKS } from '../flows/link.ts'
-import { MAX_IDENTIFIER_LENGTH } from '../jobs/request.ts'
+import { MAX_LINKS } from '../flows/link-state.ts'
+import { MAX_IDENTIFIER_LENGTH } from '../jobs/request-mail.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import type { JobRecord, MailJob } from '../store/index.ts'
 import { isLater, isWaiting, orderOf } from '../store/outbox-record.ts'
 import { msOverLimit, takesSpare } from './limits.ts'
-import { MAIL_FLOWS, type Recipient } from './links.ts'
-import { endJob, endUnsent, isHeld, recordRequested, wasSent, type JobParts } from './outcome.ts'
+import { MAIL_FLOWS, type Recipient } from './make-mail.ts'
+import { endJob, endUnsent, isHeld, recordRequested, wasSent } from './outcome.ts'
+import type { MailParts } from './parts.ts'
 
-/** How long a job is held to be sent: longer than the time in line and the attempt together. */
+/** The lease of a job that is to be sent: longer than the wait for a slot and the attempt together. */
 export const SEND_LEASE_MS = 60_000
 /** A mail leaves earlier than this if nothing delays it. */
 const LATE_MS = 2_000
 
-/** A job that is held to be sent. `recipient` is left out if the job has waited since its account was looked up. */
+/** A job with a lease to be sent. `recipient` is left out if the job has waited since its account was looked up. */
 export type JobToSend = MailJob & { recipient?: Recipient }
 
-/** Does what is due whether or not the mail will arrive. Returns the job, held to be sent. `undefined`: it is over. */
-export async function resolveJob(parts: JobParts, job: MailJob): Promise<JobToSend | undefined> {
+/** Does what is due whether or not the mail will arrive. Returns the job, with a lease to be sent. `undefined`: it is over. */
+export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToSend | undefined> {
   if (job.state === 'superseded') {
     await recordRequested(parts, job)
     return endUnsent(parts, job, 'superseded')
@@ -36,12 +37,12 @@ export async function resolveJob(parts: JobParts, job: MailJob): Promise<JobToSe
   }
   const recipient = asRecipient(parts, job, user)
   const refusal = typeof recipient === 'string' ? recipient : undefined
-  const held = await hold(parts, job, user, refusal)
-  if (held === 'lost') return undefined
+  const lease = await takeLease(parts, job, user, refusal)
+  if (lease === 'lost') return undefined
   const found = { ...job, accountId: user.id }
-  if (held === 'throttled') {
-    await recordRequested(parts, found, held)
-    return endJob(parts, job, held)
+  if (lease === 'throttled') {
+    await recordRequested(parts, found, lease)
+    return endJob(parts, job, lease)
   }
   await recordRequested(parts, found, refusal)
   if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
@@ -50,11 +51,11 @@ export async function resolveJob(parts: JobParts, job: MailJob): Promise<JobToSe
   const isToCheck = MAIL_KINDS[job.kind].newestOnly || isLate
   if (isToCheck && (await endEarlierAndCheckOvertaken(parts, found, user)))
     return endUnsent(parts, found, 'superseded')
-  return { ...found, attempts: job.attempts + 1, availableAt: held, recipient }
+  return { ...found, attempts: job.attempts + 1, availableAt: lease, recipient }
 }
 
-/** Returns until when the job is held to be sent. `lost`: this worker no longer holds it. */
-async function hold(parts: JobParts, job: MailJob, user: User, refusal: NoMail | undefined) {
+/** Returns the end of the lease in which the job is to be sent. `lost`: this worker has no lease any more. */
+async function takeLease(parts: MailParts, job: MailJob, user: User, refusal: NoMail | undefined) {
   const { store, clock } = parts
   // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing.
   const msOver = refusal ? 0 : await msOverLimit(parts, job, user)
@@ -64,12 +65,12 @@ async function hold(parts: JobParts, job: MailJob, user: User, refusal: NoMail |
     if (!(await isHeld(parts, job))) return 'lost'
     if (!(await takesSpare(parts, job, user))) return 'throttled'
   }
-  const heldUntil = new Date(clock.now().getTime() + SEND_LEASE_MS)
-  return (await store.outbox.resolve(job, user.id, heldUntil)) ? heldUntil : 'lost'
+  const leaseEnd = new Date(clock.now().getTime() + SEND_LEASE_MS)
+  return (await store.outbox.resolve(job, user.id, leaseEnd)) ? leaseEnd : 'lost'
 }
 
 /** A notice over a limit waits until the limit allows it, and replaces earlier waiting notices. */
-async function putOff({ store, clock }: JobParts, job: MailJob, { id }: User, ms: number) {
+async function putOff({ store, clock }: MailParts, job: MailJob, { id }: User, ms: number) {
   const now = clock.now()
   const at = new Date(now.getTime() + ms)
   if (at >= job.expiresAt) return 'throttled'
@@ -80,7 +81,7 @@ async function putOff({ store, clock }: JobParts, job: MailJob, { id }: User, ms
 }
 
 /** The recipient, or why there is none. If the job had to wait, the current state of the account counts. */
-export async function recipientOf(parts: JobParts, job: JobToSend): Promise<Recipient | NoMail> {
+export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Recipient | NoMail> {
   if (job.recipient) return job.recipient
   // The previous process may have died before it recorded the request, or after it sent the mail.
   if (job.attempts > 1) {
@@ -94,13 +95,13 @@ export async function recipientOf(parts: JobParts, job: JobToSend): Promise<Reci
   return asRecipient(parts, job, user)
 }
 
-async function findUser(parts: JobParts, { kind, accountId, identifier }: MailJob) {
+async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJob) {
   if (accountId !== undefined) return (await parts.users.findById(accountId)) ?? 'account_gone'
   if (identifier === undefined || identifier.length > MAX_IDENTIFIER_LENGTH) return 'unknown'
   return (await MAIL_FLOWS[kind].findUser?.(parts.users, identifier)) ?? 'unknown'
 }
 
-function asRecipient(parts: JobParts, { kind, sendTo }: MailJob, user: User) {
+function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User) {
   // A notice of a change to an account leaves, whatever the account's state is by then.
   const refusal =
     sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts.settings()))
@@ -113,7 +114,7 @@ function asRecipient(parts: JobParts, { kind, sendTo }: MailJob, user: User) {
  * The newest request of an account and a kind wins: with `newestOnly`, it ends the earlier ones. Returns whether the account has asked again
  * since; if not, earlier links end too. The job counts as resolved by now, so at least one of two concurrent jobs sees the other.
  */
-async function endEarlierAndCheckOvertaken({ store, clock }: JobParts, job: MailJob, user: User) {
+async function endEarlierAndCheckOvertaken({ store, clock }: MailParts, job: MailJob, user: User) {
   const { outbox } = store
   const { newestOnly } = MAIL_KINDS[job.kind]
   const now = clock.now()

@@ -21,8 +21,8 @@ export interface MailConnection {
   send(mail: OutgoingMail): Promise<SentMail>
 }
 
-/** A mail's place in the queue for the few connections. */
-export interface MailPlace {
+/** The right of a mail to use one of the few connections. */
+export interface MailSlot {
   /** Mails are leaving just now. So a connection will be free in a moment, and the mail can be made meanwhile. */
   isFlowing: boolean
   /** Opens a connection, or takes an idle one; it waits while too many are open. Always the same one. Throws `ERR_MAIL_FAILED`. */
@@ -37,10 +37,10 @@ export interface MailSender {
   /** Whether there is anywhere to send to under the settings in force. */
   canSend(): boolean
   /**
-   * Waits in line, and calls `work` with a place. At its deadline, or when `stop` aborts, the connection is destroyed, and the running step
-   * fails with `ERR_MAIL_FAILED`. `undefined`: no place got free in time, or under these settings, or `stop` aborted. Nothing was tried.
+   * Waits for a slot, and calls `work` with it. At its deadline, or when `stop` aborts, the connection is destroyed, and the running step
+   * fails with `ERR_MAIL_FAILED`. `undefined`: no slot got free in time, or under these settings, or `stop` aborted. Nothing was tried.
    */
-  withPlace<T>(stop: AbortSignal, work: (place: MailPlace) => Promise<T>): Promise<T | undefined>
+  withSlot<T>(stop: AbortSignal, work: (slot: MailSlot) => Promise<T>): Promise<T | undefined>
   /** Closes idle connections at once, and busy ones when their mail is through. */
   close(): void
 }

@@ -6,7 +6,7 @@ import type {
   ClientLogout,
   ClientLogoutStore,
   NewClientLogout,
-  TellClient,
+  NotifyClient,
 } from '../store/index.ts'
 import { readClient } from './clients.ts'
 import type { PostForm } from './post-form.ts'
@@ -35,10 +35,10 @@ export function isBackchannelLogoutOn({ Client }: Provider): boolean {
   }
 }
 
-type TellParts = Pick<LogoutParts, 'provider' | 'log'> & { post: PostForm }
+type NotifyParts = Pick<LogoutParts, 'provider' | 'log'> & { post: PostForm }
 
 /** Notifies a client. It reads the client and its keys, and makes the token, only then. It stores none of them. */
-export function createTellClient({ provider, post, log }: TellParts): TellClient {
+export function createNotifyClient({ provider, post, log }: NotifyParts): NotifyClient {
   return async (logout, signal) => {
     const { clientId } = logout
     const client = await readClient(provider(), clientId)
@@ -95,17 +95,24 @@ export function createRecordLoggedOutClients(
           const client = await readClient(provider(), clientId)
           if (!client) return
           const notified = sidsToNotify(client, [...sids])
-          const canBeTold = notified.length > 0
+          const canBeNotified = notified.length > 0
           const requestedAt = clock.now()
           const expiresAt = new Date(requestedAt.getTime() + LIFE_MS)
-          const logout = { endId: end.id, accountId, clientId, canBeTold, requestedAt, expiresAt }
-          for (const sid of canBeTold ? notified : [undefined])
+          const logout = {
+            endId: end.id,
+            accountId,
+            clientId,
+            canBeNotified,
+            requestedAt,
+            expiresAt,
+          }
+          for (const sid of canBeNotified ? notified : [undefined])
             logouts.push({ ...logout, id: idOf([end.id, clientId, sid]), sid })
         })
       // Reads all clients at once: for each, the provider may wait for a server of the client.
       await Promise.all([...clients].map(note))
       await clientLogouts.add(logouts)
-      if (logouts.some(({ canBeTold }) => canBeTold)) wake()
+      if (logouts.some(({ canBeNotified }) => canBeNotified)) wake()
     })
 }
 

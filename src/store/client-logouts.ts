@@ -18,7 +18,7 @@ export const CLIENT_LOGOUTS = kindOf({
     /** The session at the client. `undefined`: all sessions of the account there. */
     sid: 'text?',
     /** `false`: the client has no `backchannel_logout_uri`. The record is there so that pages and mails can name the client. */
-    canBeTold: 'boolean',
+    canBeNotified: 'boolean',
     requestedAt: 'time',
     /** No worker tries after this time. */
     expiresAt: 'time',
@@ -46,7 +46,7 @@ export type ClientLogout = RecordOf<typeof CLIENT_LOGOUTS>
 /** A client of an ended session or grant. Its id is made of the end, the client and its session, so a repeated request gets the same id. */
 export type NewClientLogout = Pick<
   ClientLogout,
-  'id' | 'endId' | 'accountId' | 'clientId' | 'sid' | 'canBeTold' | 'requestedAt' | 'expiresAt'
+  'id' | 'endId' | 'accountId' | 'clientId' | 'sid' | 'canBeNotified' | 'requestedAt' | 'expiresAt'
 >
 
 export type ClientLogoutJob = ClientLogout & { leaseId: string }
@@ -55,7 +55,7 @@ export type ClientLogoutJob = ClientLogout & { leaseId: string }
 type Outcome = ({ state: 'sent' | 'dead'; at: Date } | { retryAt: Date }) & { reason?: string }
 
 /** Notifies a client. Returns `undefined` once the client has ended its sessions. Once the signal aborts, it returns soon. */
-export type TellClient = (
+export type NotifyClient = (
   logout: ClientLogout,
   signal: AbortSignal,
 ) => Promise<LogoutFailure | undefined>
@@ -78,15 +78,15 @@ export function clientLogouts(records: Records) {
     /** Adds all in one write. Existing records stay as they are. */
     async add(added: readonly NewClientLogout[]): Promise<void> {
       const adding = added.map((logout) => {
-        const { canBeTold, requestedAt, expiresAt } = logout
+        const { canBeNotified, requestedAt, expiresAt } = logout
         return logouts.insert({
           ...logout,
-          state: canBeTold ? 'waiting' : 'not_notified',
+          state: canBeNotified ? 'waiting' : 'not_notified',
           attempts: 0,
           isForgotten: false,
           availableAt: requestedAt,
           // This covers a logout that no worker ever claims, too.
-          purgeAt: weekAfter(canBeTold ? expiresAt : requestedAt),
+          purgeAt: weekAfter(canBeNotified ? expiresAt : requestedAt),
         })
       })
       await Promise.all(adding)

@@ -7,14 +7,13 @@ import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
 import { voidEverything } from '../../src/flows/account.ts'
-import { hasUsableLink } from '../../src/flows/link.ts'
+import { hasUsableLink } from '../../src/flows/link-state.ts'
 import { createGlobalLimit } from '../../src/mail/limits.ts'
-import { createMailQueue } from '../../src/mail/queue.ts'
-import { deliverMail } from '../../src/mail/deliver.ts'
-import type { JobParts } from '../../src/mail/outcome.ts'
-import { requestNotice } from '../../src/jobs/request.ts'
+import type { MailParts } from '../../src/mail/parts.ts'
+import { createMailQueue, deliverMail } from '../../src/mail/queue.ts'
+import { requestNotice } from '../../src/jobs/request-mail.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/mail/resolve.ts'
-import type { MailPlace, OutgoingMail } from '../../src/mail/sending.ts'
+import type { MailSlot, OutgoingMail } from '../../src/mail/sending.ts'
 import type { Kind } from '../../src/store/record-store.ts'
 import { endOf } from '../../src/store/tokens.ts'
 import type { MailJob, MailStage, NewMailJob } from '../../src/store/index.ts'
@@ -55,7 +54,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
   const events: AuditEvent[] = []
   const mails: OutgoingMail[] = []
   const settings = keeper.current
-  const parts: JobParts = {
+  const parts: MailParts = {
     store,
     users,
     clients: { identify: async () => ({ parameters: {} }), appsOf: async () => undefined },
@@ -75,7 +74,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
       canSend: () => true,
       close() {},
       // A connection is free at once.
-      withPlace: <T>(_stop: AbortSignal, work: (place: MailPlace) => Promise<T>) =>
+      withSlot: <T>(_stop: AbortSignal, work: (slot: MailSlot) => Promise<T>) =>
         work({
           isFlowing: false,
           open: async () => ({
@@ -142,10 +141,10 @@ async function outboxByHand(changes: Record<string, string> = {}) {
     },
     hasLink: (user: typeof ANN) => hasUsableLink(store.resetTokens, user, after(0)),
     /** Before each connection, something happens. */
-    delayed(happens: () => unknown, isFlowing: boolean): JobParts {
+    delayed(happens: () => unknown, isFlowing: boolean): MailParts {
       const { sender } = parts
-      const withPlace: typeof sender.withPlace = (stop, work) =>
-        sender.withPlace(stop, ({ open }) =>
+      const withSlot: typeof sender.withSlot = (stop, work) =>
+        sender.withSlot(stop, ({ open }) =>
           work({
             isFlowing,
             async open() {
@@ -154,7 +153,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
             },
           }),
         )
-      return { ...parts, sender: { ...sender, withPlace } }
+      return { ...parts, sender: { ...sender, withSlot } }
     },
   }
 }
@@ -245,7 +244,7 @@ describe('Accounts that are slow to find', () => {
 
 describe('A mail whose link was voided', () => {
   /** As "This wasn't me" does. */
-  const voidAll = ({ store }: JobParts) => voidEverything(store, ANN.id)
+  const voidAll = ({ store }: MailParts) => voidEverything(store, ANN.id)
 
   async function expectMails(count: number, work: Awaited<ReturnType<typeof outboxByHand>>) {
     const { parts, mails, hasLink } = work
@@ -259,7 +258,7 @@ describe('A mail whose link was voided', () => {
     const outbox = await outboxByHand()
     const { parts, ask, hold } = outbox
     await ask()
-    const identify: JobParts['clients']['identify'] = (parameters) =>
+    const identify: MailParts['clients']['identify'] = (parameters) =>
       voidAll(parts).then(() => parts.clients.identify(parameters))
     const late = { ...parts, clients: { ...parts.clients, identify } }
     await deliverMail(late, await hold(), goesOn())
@@ -453,9 +452,12 @@ describe('Notices that a password was changed', () => {
       async change(accountId: string, email: string, isClaim?: boolean): Promise<number> {
         changes += 1
         move(1)
-        const change = { id: `change-${changes}`, accountId, email, isClaim, parameters: {} }
+        const about = { id: `change-${changes}`, accountId, isClaim, parameters: {} }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
-        await requestNotice(parts.store.outbox, { ...change, requester }, after(0))
+        await requestNotice(
+          { ...parts, outbox: parts.store.outbox },
+          { ...about, sendTo: email, requester },
+        )
         return work()
       },
       waiting: async () =>
@@ -513,11 +515,11 @@ describe('Notices that a password was changed', () => {
   })
 
   it('leave once, also where one is asked for again after that', async () => {
-    const { change, parts, work, mails, after } = await notices()
+    const { change, parts, work, mails } = await notices()
     await change('ann', ANN.email)
-    const again = { id: 'change-1', accountId: 'ann', email: ANN.email, parameters: {} }
+    const again = { id: 'change-1', accountId: 'ann', sendTo: ANN.email, parameters: {} }
     const requester = { address: undefined, userAgent: undefined }
-    await requestNotice(parts.store.outbox, { ...again, requester }, after(0))
+    await requestNotice({ ...parts, outbox: parts.store.outbox }, { ...again, requester })
     await work()
     expect(mails).to.have.length(1)
   })

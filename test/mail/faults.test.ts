@@ -215,7 +215,7 @@ describe('Sending, where the mail server', () => {
       const deadlines = Array.from({ length: 20 }, () => new AbortController())
       const outcomes = deadlines.map(({ signal }) =>
         sendThrough(sender, MAIL, signal).then(
-          (sent) => (sent ? 'sent' : 'no place'),
+          (sent) => (sent ? 'sent' : 'no slot'),
           ({ message }: Error) => message,
         ),
       )
@@ -223,7 +223,7 @@ describe('Sending, where the mail server', () => {
       expect(sockets.open()).to.equal(5)
       // The last of the line gives up while it waits.
       deadlines[19]?.abort()
-      expect(await outcomes[19]).to.equal('no place')
+      expect(await outcomes[19]).to.equal('no slot')
       for (const stalled of deadlines.slice(0, 5)) stalled.abort()
       const ends = await Promise.all(outcomes)
       for (const end of ends.slice(0, 5)) expect(end).to.include('stopped while connecting')

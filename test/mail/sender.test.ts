@@ -145,7 +145,7 @@ describe('createMailSender()', () => {
     const changed = createMailSender(() => current(), movableClock, NO_ROTATION)
     const busy = await Promise.all(Array.from({ length: 4 }, () => connectTo(changed)))
     await sendThrough(changed)
-    await changed.withPlace(new AbortController().signal, async ({ open }) => {
+    await changed.withSlot(new AbortController().signal, async ({ open }) => {
       const opening = open()
       ;({ current } = after)
       const other = sendThrough(changed)
@@ -193,7 +193,7 @@ describe('createMailSender()', () => {
     const deadline = new AbortController()
     const outcome = () =>
       sendThrough(sender, MAIL, deadline.signal).then(
-        () => 'no place',
+        () => 'no slot',
         ({ code }: AccountFlowsError) => code,
       )
     const stalled = Array.from({ length: 8 }, outcome)
@@ -208,7 +208,7 @@ describe('createMailSender()', () => {
     expect(sockets.open()).to.equal(5)
     deadline.abort()
     const failed = Array<string>(5).fill('ERR_MAIL_FAILED')
-    const waited = Array<string>(4).fill('no place')
+    const waited = Array<string>(4).fill('no slot')
     expect(await Promise.all([...stalled, again])).to.deep.equal([...failed, ...waited])
     await eventually('all are closed', () => sockets.open() === 0)
     expect(a.connections).to.equal(5)
@@ -225,7 +225,7 @@ describe('createMailSender()', () => {
     async function sendMany(loop: number) {
       for (let mail = 0; !isOver || mail < 10; mail += 1) {
         const subject = `mail ${loop}-${mail}`
-        await sender.withPlace(noSignal(), async ({ open }) => {
+        await sender.withSlot(noSignal(), async ({ open }) => {
           const { smtpFrom } = keeper.current()
           await (await open()).send({ ...MAIL, subject })
           subjects.set(subject, String(smtpFrom))

@@ -141,13 +141,13 @@ export function suiteSmtp() {
 const newSender = (settings: SmtpSettings) =>
   createMailSender(() => allOf(settings), movableClock, NO_ROTATION)
 
-/** `undefined`: it got no place. */
+/** `undefined`: it got no slot. */
 export function sendThrough(
   sender: MailSender,
   mail = MAIL,
   signal = noSignal(),
 ): Promise<SentMail | undefined> {
-  return sender.withPlace(signal, async ({ open }) => (await open()).send(mail))
+  return sender.withSlot(signal, async ({ open }) => (await open()).send(mail))
 }
 
 /** An open connection, until it is given back. */
@@ -159,11 +159,11 @@ export async function connectTo(
   const ended = new Promise<void>((resolve) => (end = resolve))
   let over: Promise<unknown> = ended
   const { send } = await new Promise<MailConnection>((resolve, reject) => {
-    over = sender.withPlace(signal, async ({ open }) => {
+    over = sender.withSlot(signal, async ({ open }) => {
       resolve(await open())
       await ended
     })
-    over.then(() => reject(new Error('It got no place')), reject)
+    over.then(() => reject(new Error('It got no slot')), reject)
   })
   return {
     send,

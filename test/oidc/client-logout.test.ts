@@ -178,7 +178,7 @@ async function addLogouts({ store }: Harness, clientId: string, accountId: strin
     accountId,
     clientId,
     sid: undefined,
-    canBeTold: true,
+    canBeNotified: true,
     requestedAt,
     expiresAt: new Date(requestedAt.getTime() + 24 * HOUR),
   }))
@@ -468,14 +468,14 @@ describe('An end whose clients cannot be noted', () => {
     expect(user.events('sessions_ended')).to.have.length(1)
   })
 
-  it('is finished by the sweep, where the store cannot be reached, and each client is told once [full]', async () => {
+  it('is finished by the maintenance, where the store cannot be reached, and each client is told once [full]', async () => {
     app.tokens.length = 0
     const away = new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the database is away')
     const user = await failing(away, async (user) => {
       const link = await user.forgets()
       expect((await h.reset(link, 'a brand new password')).status).to.equal(503)
       expect(user.events('password_reset_completed')).to.deep.equal([])
-      await eventually('the sweep finishes the reset', async () => {
+      await eventually('the maintenance finishes the reset', async () => {
         await moveTime(1_000)
         return user.events('password_reset_completed').length === 1
       })

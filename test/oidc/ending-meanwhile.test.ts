@@ -657,7 +657,7 @@ describe('A reset that stopped after effect 1', () => {
     mayLogErrors: true,
   })
 
-  it('and whose password was replaced again since, is rejected by the sweep, overwrites nothing, and still ends what was signed in before', async () => {
+  it('and whose password was replaced again since, is rejected by the maintenance, overwrites nothing, and still ends what was signed in before', async () => {
     const thief = await h.addVerified()
     const [held, owner] = [thief.in(), thief.in()]
     await thief.signsIn()
@@ -679,7 +679,7 @@ describe('A reset that stopped after effect 1', () => {
     const tokens = await ask.offlineTokens(h, owner.agent, owner)
     h.store.resetTokens.advance = advance
     await moveTime(60_000)
-    await eventually('the sweep rejects the reset', () =>
+    await eventually('the maintenance rejects the reset', () =>
       owner.events('password_reset_rejected', 'newer_password').at(0),
     )
     expect((await h.users.findById(owner.id))?.passwordHash).to.equal(passwordHash)
@@ -704,7 +704,7 @@ describe('A reset that stopped after effect 1', () => {
     })
     try {
       expect((await h.reset(link, NEW)).status).to.equal(500)
-      await eventually('the sweep rejects the reset', async () => {
+      await eventually('the maintenance rejects the reset', async () => {
         await moveTime(1_000)
         return thief.events('password_reset_rejected', 'newer_password').at(0)
       })

@@ -9,7 +9,7 @@ import { createAccessTokens, type AccessTokens, type RefreshTokens } from './acc
 import { answersTheMail, errorOf, receiptOf } from './answers.ts'
 import { composeMail, newMessageId, nodemailer } from './compose.ts'
 import { logsInByToken, smtpConnection, smtpSettings, type SmtpSettings } from './connection.ts'
-import { createLine, type Gate, type Line, type Peer } from './line.ts'
+import { createPool, type Peer, type Pool, type Semaphore } from './pool.ts'
 import { handOver, isInUse } from './transport.ts'
 
 // A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
@@ -30,12 +30,12 @@ export function createMailSender(
   transport?: MailTransport,
 ): MailSender {
   if (!transport) nodemailer()
-  const all = new Map<string, Line>()
+  const pools = new Map<string, Pool>()
   let keyInUse: string | undefined
   let tokens: (AccessTokens & { purpose: string }) | undefined
   const toTransport =
     transport &&
-    createLine(clock, () => ({
+    createPool(clock, () => ({
       open: async (signal) => ({
         send: (mail) => handOver(transport, mail, settings(), signal),
         end: async () => {},
@@ -43,33 +43,33 @@ export function createMailSender(
       close() {},
     }))
 
-  // Each set of SMTP settings, credentials included, has its own line; the connections of the others are closed. A line stays until it is
+  // Each set of SMTP settings, credentials included, has its own pool; the connections of the others are closed. A pool stays until it is
   // empty. So settings that come back find its connections, and do not open five more.
-  function toServer(configured: SmtpSettings): Line {
+  function toServer(configured: SmtpSettings): Pool {
     // The first refresh token makes a login possible.
     const key = `${logsInByToken(configured)} ${JSON.stringify(configured, KEYS)}`
     keyInUse = key
-    for (const [other, line] of all) {
+    for (const [other, pool] of pools) {
       if (other === key) continue
-      line.close()
-      if (line.isEmpty()) all.delete(other)
+      pool.close()
+      if (pool.isEmpty()) pools.delete(other)
     }
-    const line = all.get(key) ?? newLine(configured, () => key === keyInUse)
-    all.set(key, line)
-    return line
+    const pool = pools.get(key) ?? newPool(configured, () => key === keyInUse)
+    pools.set(key, pool)
+    return pool
   }
 
-  function newLine(configured: SmtpSettings, isKept: () => boolean): Line {
+  function newPool(configured: SmtpSettings, isKept: () => boolean): Pool {
     const purpose = JSON.stringify(configured, PURPOSE)
     if (tokens?.purpose !== purpose)
       tokens = { purpose, ...createAccessTokens(clock, refreshTokens, configured) }
     const own = tokens
-    return createLine(clock, (connections) =>
+    return createPool(clock, (connections) =>
       createMailServer(configured, clock, own, connections, isKept),
     )
   }
 
-  function lineNow(): Line {
+  function poolInUse(): Pool {
     if (toTransport && isInUse(transport, settings())) return toTransport
     const configured = smtpSettings(settings())
     if (configured) return toServer(configured)
@@ -79,14 +79,14 @@ export function createMailSender(
   return {
     canSend: () => smtpSettings(settings()) !== undefined || isInUse(transport, settings()),
 
-    async withPlace(stop, work) {
-      const line = lineNow()
-      return line.withPlace(stop, async (place) => (line === lineNow() ? work(place) : undefined))
+    async withSlot(stop, work) {
+      const pool = poolInUse()
+      return pool.withSlot(stop, async (slot) => (pool === poolInUse() ? work(slot) : undefined))
     },
 
     close() {
       keyInUse = undefined
-      for (const line of all.values()) line.close()
+      for (const pool of pools.values()) pool.close()
     },
   }
 }
@@ -96,7 +96,7 @@ function createMailServer(
   settings: SmtpSettings,
   clock: Clock,
   tokens: AccessTokens,
-  connections: Gate,
+  connections: Semaphore,
   isKept: () => boolean,
 ): Peer {
   /** Connections that are not needed now, newest last, each with what cancels its end. */
@@ -111,8 +111,8 @@ function createMailServer(
   /** One that is closing takes the place of an open one. */
   function closeIdle(kept: KeptConnection) {
     takeIdle(kept)
-    connections.take()
-    void kept.quit().then(connections.leave)
+    connections.add()
+    void kept.quit().then(connections.release)
   }
 
   return {
@@ -150,7 +150,7 @@ function createMailServer(
     },
 
     close() {
-      // Callers that the gate has let in take the other connections.
+      // Mails that wait for a connection, and are let in already, take the others.
       for (const kept of idle.keys()) if (connections.hasRoom()) closeIdle(kept)
     },
   }

@@ -43,7 +43,9 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     const notMe = sampleNotMeToken({ userId })
     await store().notMeTokens.issue(notMe)
     await store().pendingLogins.save(login, 10)
-    await store().clientLogouts.add([sampleClientLogout({ accountId: userId, canBeTold: false })])
+    await store().clientLogouts.add([
+      sampleClientLogout({ accountId: userId, canBeNotified: false }),
+    ])
     const event = { id: randomUUID(), type: 'email_login_blocked', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)
     await store().cutoffs.end(userId, { id: 'end', at: after(1), idpAt: after(0) })

@@ -29,7 +29,7 @@ export interface Seen {
 export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
   if (isNoToken(error)) {
     const code = error.fault?.code ?? ''
-    return told(/^\d/.test(code) ? 'refused token' : 'token', code, seen)
+    return failed(/^\d/.test(code) ? 'refused token' : 'token', code, seen)
   }
   if (!(error instanceof Error) || error instanceof TypeError) throw error
   const failure: NodemailerError = error
@@ -38,11 +38,11 @@ export function explain(step: MailStep, error: unknown, seen: Seen): Finding {
   const way = wayOf(step, failure, seen)
   const isByToken =
     way === 'auth' && seen.settings.smtpAuth === 'xoauth2' && !/^(?:530|538|ENOAUTH)$/.test(code)
-  return told(isByToken ? 'auth token' : way, code, seen, { reply: failure.response })
+  return failed(isByToken ? 'auth token' : way, code, seen, { reply: failure.response })
 }
 
 /** @param more - values for the words of a failed step. */
-export function told(
+export function failed(
   way: string,
   code: string,
   { settings, said }: Seen,

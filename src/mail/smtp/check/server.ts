@@ -14,7 +14,7 @@ import {
   isGreeted,
   loginOf,
   offersTls,
-  told,
+  failed,
   type Finding,
   type Seen,
 } from './failures.ts'
@@ -91,7 +91,7 @@ async function* walk(
     if (!error) addresses.push(address)
   })
   const reaching = connection.reach()
-  // A host that has an address is told, even if it cannot be reached.
+  // Reports the addresses of the host, even if it cannot be reached.
   await reaching.catch(() => {})
   if (addresses.length === 0) await reaching
   yield isIP(host) === 0
@@ -154,7 +154,7 @@ function checkTls(seen: Seen, now: Date): Finding {
     const { valid_from: from, valid_to: to, subjectaltname = 'nobody' } = certificate
     const names = subjectaltname.replaceAll(/(?:DNS|IP Address):/g, '').slice(0, 200)
     const values = { way, names, since: day(from), until: day(to), today: day(now) }
-    return told('certificate', distrust, seen, values)
+    return failed('certificate', distrust, seen, values)
   }
   const verdict = distrust
     ? `is not trusted (${distrust}), but a loopback host may use it`

@@ -1,3 +1,5 @@
+/** Where a mail is requested: each request is a job, which a worker of `mail/` takes. */
+import type { Clock } from '../clock.ts'
 import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
 import type { Requester } from '../contract/index.ts'
@@ -5,6 +7,12 @@ import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { defined, WEEK_MS } from '../store/kind.ts'
 import type { MailOutbox, NewMailJob } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
+
+interface OutboxParts {
+  outbox: Pick<MailOutbox, 'add'>
+  settings(): Settings
+  clock: Clock
+}
 
 /** No username or address is longer (RFC 5321, 4.5.3.1.3). A longer text is never looked up. */
 export const MAX_IDENTIFIER_LENGTH = 254
@@ -24,7 +32,6 @@ export interface MailRequest extends Pick<
   id?: string
   /** The id of the form that asks. The same form sent again is the same request. `undefined`: each call is a new request. */
   form?: string | undefined
-  kind: LinkKind
 }
 
 /**
@@ -32,18 +39,19 @@ export interface MailRequest extends Pick<
  * work does not slow down the next request. Once its link would be dead, the mail is of no use.
  */
 export function requestMail(
-  outbox: Pick<MailOutbox, 'add'>,
+  { outbox, settings, clock }: OutboxParts,
+  kind: LinkKind,
   { form, ...request }: MailRequest,
-  settings: Settings,
-  now: Date,
 ): Promise<void> {
-  const { kind, identifier, accountId, pendingLoginId } = request
+  const { identifier, accountId, pendingLoginId } = request
+  const now = clock.now()
   const week = Math.floor(now.getTime() / WEEK_MS)
   // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail.
   const idOfForm = form && idOf([form, kind, identifier, accountId, pendingLoginId, week])
-  const lifetimeMs = settings[MAIL_KINDS[kind].link.lifetime]
+  const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
   return outbox.add({
     ...request,
+    kind,
     requester: keptRequester(request.requester),
     // One more character shows that the text was too long. It still becomes a job like the others.
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
@@ -59,7 +67,7 @@ interface PasswordChange extends Pick<NewMailJob, 'isClaim' | 'parameters' | 're
   id: string
   accountId: string
   /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
-  email: string
+  sendTo: string
 }
 
 /** The id of a change begins with this if the host made it, without a link. */
@@ -70,16 +78,15 @@ const OF_END = 'changed:'
 
 /** Requests the mail that reports a changed password. Repeated, it requests one mail. */
 export function requestNotice(
-  outbox: Pick<MailOutbox, 'add'>,
-  { id, email, isClaim, requester, ...change }: PasswordChange,
-  now: Date,
+  { outbox, clock }: Pick<OutboxParts, 'outbox' | 'clock'>,
+  { id, isClaim, requester, ...change }: PasswordChange,
 ): Promise<void> {
+  const now = clock.now()
   return outbox.add({
     ...change,
     id: `${OF_END}${id}`,
     kind: 'password_changed',
     isOfForm: true,
-    sendTo: email,
     ...(isClaim && { isClaim }),
     requester: keptRequester(requester),
     notBefore: now,

@@ -1,3 +1,4 @@
+/** The few connections to a mail server. Mails wait here for a slot, and are made ready while others leave. */
 import { timeout, type Clock } from '../../clock.ts'
 import { MAX_CONNECTIONS, type MailConnection, type MailSender } from '../sending.ts'
 import { errorOf } from './answers.ts'
@@ -5,15 +6,15 @@ import { errorOf } from './answers.ts'
 /** How many mails are made ready at once while others leave. */
 const READY_AT_ONCE = 30
 /** How many of them start together, so that one command stores their tokens. */
-const WAVE = 10
-/** Mails are flowing if one left within this time. It is shorter than the wait before a request is taken. */
+const BATCH = 10
+/** Mails are flowing if one left within this time. A new job waits longer, so that a request alone waits for its connection. */
 const FLOWING_MS = 40
-/** A mail that waited longer for its place is given back: another process may have a free one. */
-const IN_LINE_MS = 20_000
+/** A mail that waited longer for a slot is given back: another process may have a free one. */
+const MAX_WAIT_MS = 20_000
 /** No answer of the mail server takes longer than this. */
 const ATTEMPT_MS = 30_000
 
-/** The other end of a place: an SMTP server, or the transport of the host. */
+/** Where the mails go: an SMTP server, or the transport of the host. */
 export interface Peer {
   open(signal: AbortSignal): Promise<OpenConnection>
   /** Closes the idle connections at once. */
@@ -25,28 +26,27 @@ interface OpenConnection extends MailConnection {
   end(): Promise<void>
 }
 
-/** The one line of all mails to a peer. */
-export interface Line extends Omit<MailSender, 'canSend'> {
+export interface Pool extends Omit<MailSender, 'canSend'> {
   isEmpty(): boolean
 }
 
-/** @param peerOf - gets the gate of open connections. A connection that is closing still counts. */
-export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer): Line {
-  const connections = createGate(() => ({ most: MAX_CONNECTIONS, wave: 1 }))
+/** @param peerOf - gets the count of open connections. A connection that is closing still counts. */
+export function createPool(clock: Clock, peerOf: (connections: Semaphore) => Peer): Pool {
+  const connections = createSemaphore(() => ({ max: MAX_CONNECTIONS, batch: 1 }))
   const { open, close } = peerOf(connections)
-  const places = createGate(() =>
-    isFlowing() ? { most: READY_AT_ONCE, wave: WAVE } : { most: MAX_CONNECTIONS, wave: 1 },
+  const slots = createSemaphore(() =>
+    isFlowing() ? { max: READY_AT_ONCE, batch: BATCH } : { max: MAX_CONNECTIONS, batch: 1 },
   )
   let sentAt = -Infinity
   const now = () => clock.now().getTime()
   const isFlowing = () => Math.abs(now() - sentAt) < FLOWING_MS
 
   async function openOne(signal: AbortSignal): Promise<OpenConnection> {
-    if (!(await connections.enter(signal))) {
+    if (!(await connections.acquire(signal))) {
       throw errorOf(undefined, signal, 'waiting for a free connection')
     }
     const connection = await open(signal).catch((error: unknown) => {
-      connections.leave()
+      connections.release()
       throw error
     })
     return {
@@ -55,20 +55,20 @@ export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer): L
         sentAt = now()
         return sent
       },
-      end: () => connection.end().then(connections.leave),
+      end: () => connection.end().then(connections.release),
     }
   }
 
   return {
-    async withPlace(stop, work) {
+    async withSlot(stop, work) {
       const since = now()
-      if (!(await places.enter(stop))) return undefined
+      if (!(await slots.acquire(stop))) return undefined
       const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
       let connection: OpenConnection | undefined
       const open = async () => (connection ??= await openOne(signal))
       try {
-        // Every attempt ends, so no mail is in line for much longer.
-        if (now() - since > IN_LINE_MS) return undefined
+        // Every attempt ends, so no mail waits much longer.
+        if (now() - since > MAX_WAIT_MS) return undefined
         return await work({ isFlowing: isFlowing(), open })
       } catch (error) {
         sentAt = -Infinity
@@ -77,59 +77,59 @@ export function createLine(clock: Clock, peerOf: (connections: Gate) => Peer): L
         // The connection ends before the signal aborts, so that a good one stays.
         void connection?.end()
         cancel()
-        places.leave()
+        slots.release()
       }
     },
 
-    isEmpty: () => places.isEmpty() && connections.isEmpty(),
+    isEmpty: () => slots.isEmpty() && connections.isEmpty(),
     close,
   }
 }
 
-export type Gate = ReturnType<typeof createGate>
+export type Semaphore = ReturnType<typeof createSemaphore>
 
-/** Lets in a limited number at once, which may change. The others wait in line, and come in once a wave of places is free. */
-function createGate(room: () => { most: number; wave: number }) {
-  const line = new Set<() => void>()
-  let inside = 0
-  const hasRoom = () => inside < room().most
+/** Lets in a limited number at once, which may change. The others wait in a queue, until there is room for a batch. */
+function createSemaphore(limit: () => { max: number; batch: number }) {
+  const queue = new Set<() => void>()
+  let count = 0
+  const hasRoom = () => count < limit().max
 
   return {
     hasRoom,
 
     /** `false`: the signal aborted before there was room. */
-    async enter(signal: AbortSignal): Promise<boolean> {
+    async acquire(signal: AbortSignal): Promise<boolean> {
       if (signal.aborted) return false
-      if (line.size === 0 && hasRoom()) {
-        inside += 1
+      if (queue.size === 0 && hasRoom()) {
+        count += 1
         return true
       }
       let goOn = () => {}
       const waiting = new Promise<void>((resolve) => (goOn = resolve))
-      line.add(goOn)
+      queue.add(goOn)
       signal.addEventListener('abort', goOn)
       await waiting
       signal.removeEventListener('abort', goOn)
-      return !line.delete(goOn)
+      return !queue.delete(goOn)
     },
 
-    /** Comes in past the line. */
-    take() {
-      inside += 1
+    /** Counts one more, past the queue and the limit. */
+    add() {
+      count += 1
     },
 
-    leave() {
-      inside -= 1
-      const { most, wave } = room()
-      if (most - inside < wave) return
-      for (const goOn of line) {
-        if (inside >= most) return
-        inside += 1
-        line.delete(goOn)
+    release() {
+      count -= 1
+      const { max, batch } = limit()
+      if (max - count < batch) return
+      for (const goOn of queue) {
+        if (count >= max) return
+        count += 1
+        queue.delete(goOn)
         goOn()
       }
     },
 
-    isEmpty: () => inside === 0,
+    isEmpty: () => count === 0,
   }
 }

@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import { createWaking, createWorker } from '../../src/jobs/worker.ts'
+import { createWakeUps, createWorker } from '../../src/jobs/worker.ts'
 import { eventually } from '../support/eventually.ts'
 import { movableClock } from '../support/time.ts'
 
 describe('A worker whose store fails', () => {
-  it('waits two seconds, however often it is rung meanwhile, then takes what there is', async () => {
+  it('waits two seconds, however often it is woken meanwhile, then takes what there is', async () => {
     const waits: number[] = []
     const over: (() => void)[] = []
     const clock: Clock = {
@@ -25,7 +25,7 @@ describe('A worker whose store fails', () => {
     const worker = createWorker<{ id: string }>({
       name: 'mail',
       atOnce: 2,
-      wave: 1,
+      minBatch: 1,
       async claim() {
         claims += 1
         if (claims === 1) throw new Error('the database is away')
@@ -37,7 +37,7 @@ describe('A worker whose store fails', () => {
     })
     worker.start()
     await eventually('it waits', () => waits.length === 1)
-    for (let ring = 0; ring < 20; ring += 1) worker.ring()
+    for (let count = 0; count < 20; count += 1) worker.wake()
     expect([claims, waits, logged]).to.deep.equal([1, [2_000], ['mail outbox failed']])
     over[0]?.()
     await eventually('the job is done', () => worked.length === 1)
@@ -51,7 +51,7 @@ describe('A worker whose store fails', () => {
 describe('A look at jobs that are due', () => {
   it('is one for all that are due at once, and another one for a job that is known only after it', async () => {
     let looks = 0
-    const wake = createWaking(movableClock, () => (looks += 1))
+    const wake = createWakeUps(movableClock, () => (looks += 1))
     const at = new Date(movableClock.now().getTime() + 50)
     for (let job = 0; job < 20; job += 1) wake(at)
     await eventually('they are looked for', () => looks > 0)

@@ -2,10 +2,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { systemClock, type Clock } from '../../src/clock.ts'
-import { createLine, type Peer } from '../../src/mail/smtp/line.ts'
+import { createPool, type Peer } from '../../src/mail/smtp/pool.ts'
 import { noSignal } from './smtp-suite.ts'
 
-describe('The line for connections', () => {
+describe('The pool of connections', () => {
   function collectGarbage() {
     setFlagsFromString('--expose-gc')
     const collect: unknown = runInNewContext('gc')
@@ -24,9 +24,9 @@ describe('The line for connections', () => {
     })
 
   it('ends every attempt at its deadline, whatever the garbage collector does, and gives back who waited as long', async () => {
-    const line = createLine(fast, () => ({ open: neverOpens, close() {} }))
+    const pool = createPool(fast, () => ({ open: neverOpens, close() {} }))
     const attempt = () =>
-      line.withPlace(noSignal(), ({ open }) => open()).catch((reason: unknown) => reason)
+      pool.withSlot(noSignal(), ({ open }) => open()).catch((reason: unknown) => reason)
     const garbage = setInterval(collectGarbage, 5)
     try {
       const attempts = Array.from({ length: 5 }, attempt)
@@ -34,7 +34,7 @@ describe('The line for connections', () => {
       for (const reason of await Promise.all(attempts))
         expect(reason).to.include({ name: 'TimeoutError' })
       expect(await waiting).to.equal(undefined)
-      expect(line.isEmpty()).to.equal(true)
+      expect(pool.isEmpty()).to.equal(true)
     } finally {
       clearInterval(garbage)
     }

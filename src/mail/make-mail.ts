@@ -1,4 +1,4 @@
-/** What differs between the kinds of mail: the user that a typed name means, who gets no such mail, and the link with its lifetime. */
+/** Makes a mail: its link with its lifetime, then its text. `MAIL_FLOWS` has what differs between the kinds of mail. */
 import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { formQuery } from '../contract/parameters.ts'
@@ -7,12 +7,17 @@ import { hashToken, newId, newToken } from '../crypto/token.ts'
 import { linkQuery } from '../crypto/verification-link.ts'
 import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
 import { KEEP_LOGIN_MS, isWaitingPage } from '../flows/waiting-login.ts'
-import { endOfNotice } from '../jobs/request.ts'
+import { endOfNotice } from '../jobs/request-mail.ts'
 import type { Settings } from '../settings/table.ts'
 import type { MailJob } from '../store/index.ts'
+import { defined } from '../store/kind.ts'
 import { orderOf } from '../store/outbox-record.ts'
 import type { MailLocals } from '../views/index.ts'
-import type { JobParts } from './outcome.ts'
+import type { MailParts } from './parts.ts'
+import type { OutgoingMail } from './sending.ts'
+
+/** "This wasn't me" works for the longest time that a notice may wait to be sent, plus a week. */
+const NOT_ME_MS = 8 * 24 * 3_600_000
 
 interface MailFlow {
   /** Left out: this kind is never requested by an identifier. */
@@ -20,8 +25,8 @@ interface MailFlow {
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses?(user: User, settings: Settings): NoMail | undefined
   /** Makes the link with genuine parameters, and stores the hash of its token. `superseded`: the user has asked for another since. */
-  mint(
-    parts: JobParts,
+  makeLink(
+    parts: MailParts,
     job: MailJob,
     recipient: Recipient,
     parameters: RequestParameters,
@@ -46,15 +51,15 @@ export interface MailLink extends Pick<
 }
 
 /** A link to a password form. Only the newest link of an account is live. */
-function mintPasswordLink(kind: PasswordLinkKind): MailFlow['mint'] {
+function makePasswordLink(kind: PasswordLinkKind): MailFlow['makeLink'] {
   const { page, link } = MAIL_KINDS[kind]
   return async (parts, job, recipient, parameters) => {
     const locale = localeOf(parts, job, recipient.user)
-    const { token, record, told } = newLinkToken(parts, kind, job, recipient)
+    const { token, record, shown } = newLinkToken(parts, kind, job, recipient)
     // No link is issued if a later request has one.
     const isIssued = await parts.store[link.tokens].issue({ ...record, parameters, locale })
     if (!isIssued) return 'superseded'
-    return { ...told, link: `${parts.oauthUrl}${page}?token=${token}`, locale }
+    return { ...shown, link: `${parts.oauthUrl}${page}?token=${token}`, locale }
   }
 }
 
@@ -64,7 +69,7 @@ const verificationMail: MailFlow = {
 
   refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
-  async mint(parts, job, recipient, parameters) {
+  async makeLink(parts, job, recipient, parameters) {
     const { pendingLogins, verificationTokens } = parts.store
     const { authorizeSig, loginCodes } = parts.keyed
     const { user } = recipient
@@ -73,7 +78,7 @@ const verificationMail: MailFlow = {
       id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
     )
     const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
-    const { token, record, told } = newLinkToken(parts, 'email_verification', job, recipient)
+    const { token, record, shown } = newLinkToken(parts, 'email_verification', job, recipient)
     const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
     if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
     // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
@@ -83,7 +88,7 @@ const verificationMail: MailFlow = {
     // The mail shows a code only if the waiting page accepts one.
     const isShown = pending && isWaitingPage(pending) && isUnchanged(pending, user)
     return {
-      ...told,
+      ...shown,
       link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
       ...(isShown && { login: { code: loginCodes.codeOf(pending.id), at: pending.createdAt } }),
       locale,
@@ -95,7 +100,7 @@ const verificationMail: MailFlow = {
 export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
   password_reset: {
-    mint: mintPasswordLink('password_reset'),
+    makeLink: makePasswordLink('password_reset'),
     findUser,
     refuses({ passwordHash, emailVerified }, { resetRequiresVerifiedEmail }) {
       if (passwordHash === undefined) return 'no_password'
@@ -106,11 +111,11 @@ export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   email_verification: verificationMail,
 
   /** It makes the same transitions of section 3.4. */
-  invitation: { mint: mintPasswordLink('invitation'), refuses: whyNoInvitation },
+  invitation: { makeLink: makePasswordLink('invitation'), refuses: whyNoInvitation },
 
   /** The notice of a changed password. Its link leads to the forgot-password form, and holds no secret. */
   password_changed: {
-    async mint(parts, job, { user }) {
+    async makeLink(parts, job, { user }) {
       const locale = localeOf(parts, job, user)
       const { endId, isByHost } = endOfNotice(job)
       // A stranger may have chosen the parameters of the reset, so the link leaves them out.
@@ -120,9 +125,43 @@ export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   },
 }
 
+/** Writes the text, with a new token for "This wasn't me" at each attempt. The words are in `views/mails.ts`. */
+export async function writeMail(
+  { views, store, oauthUrl, clock }: MailParts,
+  job: MailJob,
+  { user, email }: Recipient,
+  { locale, ...shown }: Omit<MailLink, 'id'>,
+  clientName: string | undefined,
+): Promise<OutgoingMail> {
+  const { kind, requester, requestedAt } = job
+  const token = newToken()
+  const createdAt = clock.now()
+  await store.notMeTokens.issue({
+    id: hashToken(token),
+    kind,
+    userId: user.id,
+    email,
+    locale,
+    ...orderOf(job, job.attempts),
+    createdAt,
+    purgeAt: new Date(createdAt.getTime() + NOT_ME_MS),
+  })
+  const locals = {
+    ...shown,
+    ...defined({ clientName }),
+    username: user.username,
+    notMe: `${oauthUrl}/not-me?token=${token}`,
+    at: requestedAt,
+    userAgent: requester.userAgent,
+    isByAdmin: requester.isAdmin ?? false,
+  }
+  const rendered = views.mail(MAIL_KINDS[kind].template, locals, { asked: locale })
+  return { ...rendered, to: email, kind }
+}
+
 /** Makes a token, the record of it, and what the mail says about it. */
 function newLinkToken(
-  { settings, clock }: JobParts,
+  { settings, clock }: MailParts,
   kind: LinkKind,
   job: MailJob,
   { user, email }: Recipient,
@@ -140,12 +179,12 @@ function newLinkToken(
     createdAt,
     expiresAt: new Date(createdAt.getTime() + lifetimeMs),
   }
-  return { token, record, told: { id: record.id, lifetimeMs } }
+  return { token, record, shown: { id: record.id, lifetimeMs } }
 }
 
 /** @param uiLocales - of the login that waits for the mail. */
 function localeOf(
-  { views }: JobParts,
+  { views }: MailParts,
   { requester }: MailJob,
   { locale: user }: User,
   uiLocales?: unknown,

@@ -1,19 +1,16 @@
-/** What all mailed links have in common: their state, by record and account, and what they carry. */
+/** The state of a mailed link, by its record and its account. It is the same for all kinds of links. */
 import { hashToken, isToken } from '../crypto/token.ts'
-import { requestMail, type MailRequest } from '../jobs/request.ts'
-import type { LinkEnd, Requester, User } from '../contract/index.ts'
+import { requestMail } from '../jobs/request-mail.ts'
+import type { LinkEnd, LinkReason, Requester, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
-import type { LinkReason } from '../contract/parameters.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
 import type { FlowParts } from './parts.ts'
 
-export function linkState(
-  token: Token,
-  account: User | undefined,
-  at: Date,
-): 'usable' | Exclude<LinkReason, 'unknown'> {
+type LinkState = 'usable' | Exclude<LinkReason, 'unknown'>
+
+export function linkState(token: Token, account: User | undefined, at: Date): LinkState {
   const end = endOf(token, at)
   if (end === 'used') return 'used'
   // A claimed link was refused later, because the account had changed.
@@ -26,9 +23,6 @@ export interface LinkContext extends Pick<Token, 'parameters'>, Partial<Pick<Tok
 
 export const linkContext = ({ parameters, locale }: Token): LinkContext => ({ parameters, locale })
 
-export const askForMail = ({ outbox, settings, clock }: FlowParts, wanted: MailRequest) =>
-  requestMail(outbox, wanted, settings(), clock.now())
-
 /** Asks for a new link in place of this one. Its language is that of the old mail, unless `by` names another. */
 export async function requestRenewal(
   parts: FlowParts,
@@ -39,7 +33,7 @@ export async function requestRenewal(
 ): Promise<LinkContext> {
   const { userId: accountId, pendingLoginId, parameters, locale } = token
   const requester = { ...by, uiLocales: by.uiLocales ?? locale }
-  await askForMail(parts, { kind, accountId, pendingLoginId, parameters, requester, form })
+  await requestMail(parts, kind, { accountId, pendingLoginId, parameters, requester, form })
   return linkContext(token)
 }
 
@@ -56,7 +50,7 @@ export async function findLink(
   const find = async () => (isToken(raw) ? tokensOf(store, kind).find(hashToken(raw)) : undefined)
   const first = await find()
   if (!first) return undefined
-  // An end voids links and replaces passwords before it moves the cut-offs. So a token that is read after those misses no end.
+  // Reads the token again after the cut-offs: an end of sessions voids links first, and moves the cut-offs last.
   const wasEnded = await sessions?.readCutoffs(first.userId)
   const [token, account] = await Promise.all([
     wasEnded ? find() : first,
@@ -68,7 +62,7 @@ export async function findLink(
   return { token, account, state: linkState(token, account, at), end }
 }
 
-/** `used`: the address is verified, by this link or in another way. A used link whose address is not verified counts as `changed`. */
+/** `used`: the address is verified, by this link or in another way. `changed`: also a used link whose address is not verified now. */
 export function verificationState({ token, account, state }: FoundLink) {
   if (isVerified(token, account)) return 'used'
   return state === 'usable' || state === 'expired' ? state : 'changed'
