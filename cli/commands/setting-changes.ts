@@ -76,7 +76,7 @@ function explainStale(error: unknown): never {
   if (!(error instanceof AdminApiError) || error.status !== 412) throw error
   throw refused(
     error.code,
-    'Nothing was changed: somebody else just changed the settings. See account-flows settings history, then try again.',
+    'Nothing was changed: another admin just changed the settings. See account-flows settings history, then try again.',
   )
 }
 

@@ -36,16 +36,12 @@ const WORDS = {
     'The account has no e-mail address, so it gets no mail.',
     mended('Give it one'),
   ],
-  bad_address: ({ event, mail, at }) =>
+  bad_address: ({ event, mail, at }) => [
     event
-      ? [
-          `The last ${mail} was not sent (${at}): no mail could be sent to its address.`,
-          mended('Correct the address'),
-        ]
-      : [
-          'The address is not one plain e-mail address, so no mail can be sent to it.',
-          mended('Correct it'),
-        ],
+      ? `The last ${mail} was not sent (${at}): no mail could be sent to its address.`
+      : 'The address is not one plain e-mail address, so no mail can be sent to it.',
+    mended(event ? 'Correct the address' : 'Correct it'),
+  ],
   no_password: ({ user }) => [
     'The account has no password, so it gets no reset link.',
     `Ask the person to sign in the other way, for example with Google. Or let them choose a password: ${sendLink('invitation', user)}`,

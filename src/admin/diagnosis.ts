@@ -2,7 +2,7 @@
 import type { RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
-import { findUser, whyNoMail } from '../flows/account.ts'
+import { findUser, whyNoInvitation, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
 import { CAUSE_OF_REASON, diagnosisOf, isRefusal, type Cause, type Facts } from './causes.ts'
 import type { AdminParts } from './operation.ts'
@@ -110,9 +110,8 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   const kind = kindOf(event)
   const about = { event, kind }
   if (event.type.endsWith('_mail_sent')) {
-    // An account with a password needs no invitation.
-    const isOver = kind === 'invitation' && history.user.passwordHash !== undefined
-    return isOver ? ['has_password'] : ['sent', about]
+    const refused = kind === 'invitation' ? whyNoInvitation(history.user) : undefined
+    return refused ? [refused] : ['sent', about]
   }
   const { reason = '' } = event
   const [cause] = CAUSE_OF_REASON.get(reason) ?? []
@@ -128,8 +127,7 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
 function isStillSo(cause: Cause, { user, needsVerified }: MailHistory): boolean {
   if (cause === 'unverified') return needsVerified && !user.emailVerified
   if (cause === 'verified') return user.emailVerified
-  const isFirst = user.passwordHash === undefined
-  return (cause === 'no_password' && isFirst) || (cause === 'has_password' && !isFirst)
+  return cause === (whyNoInvitation(user) ?? 'no_password')
 }
 
 /** All that may keep the account from a mail. */

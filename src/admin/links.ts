@@ -1,14 +1,15 @@
+/** Mailed links: what became of each, in fields and in words. */
 import * as z from 'zod'
 import type { RecordedEvent, User } from '../contract/index.ts'
-import { linkKinds, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
-import { hashToken, isToken } from '../crypto/token.ts'
-import { wasVoided } from '../flows/account.ts'
-import { linkState } from '../flows/link-state.ts'
+import { linkKinds, MAIL_KINDS, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
+import { hasSamePassword, isVerified, wasVoided, whyNoInvitation } from '../flows/account.ts'
+import { findLink, linkState } from '../flows/link-state.ts'
+import { alteredIn, readPastedLink, type PastedLink } from '../http/pasted-link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
+import { diagnosisOf, type Words } from './causes.ts'
 import { operation, type AdminParts } from './operation.ts'
-import { alteredIn, LinkExplanation, wordsOf, readLink, type LinkFacts } from './pasted-link.ts'
-import { given, object, optional, text, time, wireOf } from './schema.ts'
+import { given, list, object, optional, text, time, wireOf } from './schema.ts'
 
 export type Link = z.infer<typeof Link>
 export const Link = object('The state of a link; never the link itself.', {
@@ -25,6 +26,27 @@ export const Link = object('The state of a link; never the link itself.', {
 
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
+
+const { kind, state, client_id, mail_id, ...times } = Link.partial().shape
+
+export type LinkExplanation = z.infer<typeof LinkExplanation>
+export const LinkExplanation = object('What a link is, and what became of it.', {
+  kind,
+  state: z
+    .enum([...state.unwrap().options, 'altered', 'unknown', 'not_a_link'])
+    .describe(
+      'void: the account changed since; altered: its parameters are not those that were signed.',
+    ),
+  summary: text.describe('One sentence for the person who asks.'),
+  advice: text.describe('What to do.'),
+  signature: optional(z.enum(['valid', 'invalid', 'missing']), 'Of a verification link.'),
+  altered: list(text, 'Names of the parameters that were changed after the mail was sent.'),
+  account_id: optional(text),
+  client_id,
+  ...times,
+  mail_id,
+  history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
+})
 
 export const linkOperations = {
   explainLink: operation({
@@ -47,26 +69,32 @@ export const linkOperations = {
   }),
 }
 
+interface LinkFacts {
+  /** `undefined`: the text is no link of this service. */
+  link?: PastedLink
+  /** `altered`: live, but its parameters are not those that were mailed. `unknown`: no token of ours, or expired more than a week ago. */
+  state: LinkExplanation['state']
+  altered: string[]
+  token?: Token
+  user?: User | undefined
+  /** The newest token of the account and kind, if that is another one. */
+  newer?: Token | undefined
+}
+
 /** Looks a link up without consuming it: nothing is written. */
 async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
-  const { users, store, clock } = parts
-  const link = readLink(pasted, parts)
+  const { store, keyed, options, clock } = parts
+  const link = readPastedLink(pasted, options.oauthUrl, keyed.authorizeSig)
   if (!link) return { state: 'not_a_link', altered: [] }
-  const tokens = tokensOf(store, link.kind)
-  const token = isToken(link.token) ? await tokens.find(hashToken(link.token)) : undefined
-  if (!token) return { link, state: 'unknown', altered: [] }
-  const user = await users.findById(token.userId)
-  const { state } = fieldsOf(token, user, clock.now())
+  const found = await findLink(parts, link.kind, link.token)
+  if (!found) return { link, state: 'unknown', altered: [] }
+  const { token, account: user } = found
   const altered = alteredIn(link, token.parameters)
-  const [newest] = await tokens.ofUser(token.userId, 1)
-  return {
-    link,
-    state: state === 'live' && altered.length > 0 ? 'altered' : state,
-    altered,
-    token,
-    user,
-    newer: newest?.id === token.id ? undefined : newest,
-  }
+  const now = shownState(token, user, clock.now())
+  const state = now === 'live' && altered.length > 0 ? 'altered' : now
+  const [newest] = await tokensOf(store, link.kind).ofUser(token.userId, 1)
+  const newer = newest?.id === token.id ? undefined : newest
+  return { link, state, altered, token, user, newer }
 }
 
 const MAX_EVENTS = 500
@@ -110,4 +138,90 @@ export async function linksOf({ store, clock }: AdminParts, user: User) {
     }),
   )
   return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
+}
+
+function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
+  const { link, token, user } = facts
+  const { kind = 'password_reset' } = link ?? {}
+  const { command } = MAIL_KINDS[kind].link
+  const [summary, advice] = WORDS[facts.state](facts, `Send a new link: account-flows ${command}.`)
+  if (kind === 'invitation' && user && !user.disabled && whyNoInvitation(user))
+    return { summary, advice: diagnosisOf('has_password', { user }).advice }
+  if (kind !== 'email_verification' || !token || !isVerified(token, user))
+    return { summary, advice }
+  return {
+    summary: `${summary} The address is verified already.`,
+    advice: 'There is nothing left to do: the person can sign in.',
+  }
+}
+
+const WORDS: Record<LinkFacts['state'], (facts: LinkFacts, another: string) => Words> = {
+  not_a_link: () => [
+    'This is no reset or verification link, or invitation, of this service.',
+    'Paste the whole link as it is in the mail, from https:// to its last character.',
+  ],
+  unknown,
+  used: ({ token }, another) => [
+    `The link was used ${when(token?.usedAt ?? token?.claimedAt)}.`,
+    `A link works once. ${another}`,
+  ],
+  superseded: ({ token, newer }, another) =>
+    newer
+      ? [
+          `The link was replaced by a newer one: ${when(newer.createdAt)}.`,
+          'Only the link in the newest mail works.',
+        ]
+      : [
+          `The link was voided ${when(token?.invalidatedAt)}.`,
+          `A newer link was asked for, or the mail could not be sent. ${another}`,
+        ],
+  expired: ({ token }, another) => [`The link expired ${when(token?.expiresAt)}.`, another],
+  void: voided,
+  altered: ({ altered }) => [
+    `The link still works, but these parameters were changed: ${altered.join(', ')}.`,
+    'Something changed it on the way, for example a mail program. Open the link in the mail itself, or send a new one.',
+  ],
+  live: ({ token }) => [
+    `The link works until ${when(token?.expiresAt)}.`,
+    'The person may open it on any device.',
+  ],
+}
+
+const TOKEN_LENGTH = 43
+
+function unknown({ link }: LinkFacts, another: string): Words {
+  const { length } = link?.token ?? ''
+  if (length === 0) return ['The link has no token.', `A part of it is missing. ${another}`]
+  if (length !== TOKEN_LENGTH) {
+    return [
+      `The token of the link has ${length} characters, not ${TOKEN_LENGTH}.`,
+      'Perhaps a mail program cut or wrapped it. Copy the whole link again.',
+    ]
+  }
+  if (link?.signature === 'valid')
+    return ['The link is genuine, but too old: its record was removed.', another]
+  return [
+    'No link with this token is known.',
+    `It was typed wrong, is from another service, or expired more than a week ago. ${another}`,
+  ]
+}
+
+function voided({ token, user }: LinkFacts, another: string): Words {
+  if (!user)
+    return ['The account of the link does not exist any more.', 'The link can never work again.']
+  if (user.disabled) return ['The account of the link is disabled.', 'Enable the account first.']
+  if (token && wasVoided(token)) {
+    const summary = 'The link was voided: the account was disabled, or all its sessions were ended.'
+    return [summary, another]
+  }
+  const isMoved = !token || user.email !== token.email
+  const summary =
+    isMoved || !hasSamePassword(token, user)
+      ? `The ${isMoved ? 'address' : 'password'} of the account was changed after the link was made.`
+      : `The link was refused ${when(token.claimedAt)}: the account changed after the link was made.`
+  return [summary, another]
+}
+
+function when(at: Date | undefined): string {
+  return at ? at.toISOString().replace(/\.\d+Z$/, 'Z') : 'at an unknown time'
 }

@@ -12,9 +12,8 @@ export type MailTest = z.infer<typeof MailTest>
 export const MailTest = object('Where a test mail goes.', {
   to: given.describe('One plain e-mail address.'),
   settings: optional(
-    z
-      .record(z.string(), z.string())
-      .describe('Settings to try instead of those in force. They are not stored.'),
+    z.record(text, text),
+    'Settings to try instead of those in force. They are not stored.',
   ),
 })
 

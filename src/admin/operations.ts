@@ -13,11 +13,10 @@ export { AuditEvent, AuditLog } from './audit.ts'
 export { Check, CheckReport } from './checks.ts'
 export { DoctorRequest } from './doctor.ts'
 export { AccountQuery } from './find-account.ts'
-export { Link, LinkQuery } from './links.ts'
+export { Link, LinkExplanation, LinkQuery } from './links.ts'
 export { MailJob, MailOutcome, MailPreview, MailRecord, MailTest } from './mails.ts'
 export { Candidate, Problem, SettingProblem, type Operation } from './operation.ts'
 export { MailChoice, MailsChanged, Outbox } from './outbox.ts'
-export { LinkExplanation } from './pasted-link.ts'
 export {
   KeysRotation,
   Settings,

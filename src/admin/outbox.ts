@@ -1,29 +1,11 @@
 import * as z from 'zod'
-import type { Clock } from '../clock.ts'
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
+import { MAX_LINKS } from '../flows/link-state.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
 import { usernamesFor } from './audit.ts'
 import { MailJob } from './mails.ts'
-import {
-  invalid,
-  isProblem,
-  operation,
-  refusal,
-  type AdminParts,
-  type AdminRequest,
-} from './operation.ts'
-import {
-  count,
-  flag,
-  given,
-  givenTime,
-  limit,
-  object,
-  oneOf,
-  optional,
-  time,
-  wireOf,
-} from './schema.ts'
+import { invalid, operation, refusal, type AdminParts, type AdminRequest } from './operation.ts'
+import { flag, given, givenTime, limit, object, oneOf, optional, time, wireOf } from './schema.ts'
 
 export type Outbox = z.infer<typeof Outbox>
 export const Outbox = object('Mails, newest request first.', { mails: z.array(MailJob) })
@@ -40,7 +22,7 @@ export const MailChoice = object('One mail by its id, or all dead letters.', {
 
 export type MailsChanged = z.infer<typeof MailsChanged>
 export const MailsChanged = object('How many mails were changed.', {
-  changed: count,
+  changed: z.int().min(0),
   more_before: optional(time, 'There are more: ask again with this `before`.'),
 })
 
@@ -72,9 +54,9 @@ export const outboxOperations = {
       const before = given === undefined ? undefined : new Date(given)
       if (Number.isNaN(before?.getTime())) return INVALID
       const chosen = await choose('outbox_retry', request, parts)
-      if (isProblem(chosen)) return chosen
-      if (chosen === 'dead') return wireOf(MailsChanged, await retryAllDead(parts, before))
-      const outcome = await retryMail(parts, chosen)
+      if ('code' in chosen) return chosen
+      if (!chosen.job) return wireOf(MailsChanged, await retryAllDead(parts, before))
+      const outcome = await retryMail(parts, chosen.job)
       return outcome === 'revived' ? { changed: 1 } : refused(outcome)
     },
   }),
@@ -86,17 +68,18 @@ export const outboxOperations = {
     async run(request, parts) {
       if (request.body.before !== undefined) return INVALID
       const chosen = await choose('outbox_purge', request, parts)
-      if (isProblem(chosen)) return chosen
+      if ('code' in chosen) return chosen
+      const { job } = chosen
       const { store, clock } = parts
-      const changed = await store.outbox.discard(chosen, clock.now())
-      if (chosen === 'dead' || changed === 1) return { changed }
-      const [left] = await store.outbox.list({ id: chosen.id, limit: 1 }, clock.now())
+      const changed = await store.outbox.discard(job ?? 'dead', clock.now())
+      if (!job || changed === 1) return { changed }
+      const [left] = await store.outbox.list({ id: job.id, limit: 1 }, clock.now())
       return refused(left ? 'held' : 'not_found')
     },
   }),
 }
 
-/** The named mail, or `dead`: all dead letters. Records only a mail that exists: other text may be pasted by mistake, such as a link. */
+/** The named mail. `undefined`: all dead letters. Records only a mail that exists: other text may be pasted by mistake, such as a link. */
 async function choose(
   action: string,
   { body: { id, all_dead: isAll = false }, record }: AdminRequest<{}, MailChoice>,
@@ -106,7 +89,7 @@ async function choose(
   const [job] = id === undefined ? [] : await store.outbox.list({ id, limit: 1 }, clock.now())
   if (id !== undefined && !job) return refused('not_found')
   await record(action, { details: { mail_id: job?.id ?? 'all dead letters' } })
-  return job ?? 'dead'
+  return { job }
 }
 
 const INVALID = invalid('Name one mail by id, or set all_dead to true.', {
@@ -130,26 +113,23 @@ const refused = (why: keyof typeof WHY) =>
 const LIFE_MS = 24 * 3_600_000
 /** More would take longer than a client waits for one answer. */
 const MAX_AT_ONCE = 300
-/** How many mails or links of one account to read; it has few. */
-const MAX_OF_ACCOUNT = 100
-
-type RetryParts = Pick<AdminParts, 'store'> & { clock: Pick<Clock, 'now'> }
+type RetryParts = Pick<AdminParts, 'store' | 'clock'>
 
 async function retryMail({ store, clock }: RetryParts, job: MailJobStatus) {
+  if (await isSuperseded(store, job)) return 'superseded'
   const at = clock.now()
-  if (await isSuperseded(store, job, at)) return 'superseded'
   return store.outbox.revive(job.id, at, new Date(at.getTime() + LIFE_MS))
 }
 
 // Of some kinds only the newest link works (3.1); others live side by side.
-async function isSuperseded(store: AccountFlowsStore, job: MailJobStatus, at: Date) {
+async function isSuperseded(store: AccountFlowsStore, job: MailJobStatus) {
   const { id, kind, state, accountId, requestedAt } = job
   if (state !== 'dead' || accountId === undefined) return false
   if (!isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
-  const tokens = await tokensOf(store, kind).ofUser(accountId, MAX_OF_ACCOUNT)
+  const tokens = await tokensOf(store, kind).ofUser(accountId, MAX_LINKS)
   if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
-  const others = await store.outbox.list({ accountId, limit: MAX_OF_ACCOUNT }, at)
-  return others.some((job) => job.kind === kind && job.requestedAt > requestedAt)
+  const requests = await store.outbox.requestsOf(accountId, kind)
+  return requests.some((other) => other.requestedAt > requestedAt)
 }
 
 /** Retries the newest dead letter of each account and kind. `moreBefore`: there may be more, requested before this time. */

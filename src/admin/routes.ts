@@ -1,18 +1,5 @@
-import type { OperationName, Operations } from './operations.ts'
+import type { OperationName } from './operations.ts'
 import type { AdminScope } from './options.ts'
-
-type Answer<N extends OperationName> = Operations[N]['answer']
-/** The fields that each answer of an operation has. */
-type FieldOf<N extends OperationName> = {
-  [F in keyof Answer<N>]-?: undefined extends Answer<N>[F] ? never : F
-}[keyof Answer<N>]
-type Rows = {
-  [N in OperationName]: readonly [
-    route: string,
-    scope: AdminScope,
-    field: [FieldOf<N>] extends [never] ? undefined : FieldOf<N>,
-  ]
-}
 
 /** Where each operation is, the scope that it needs, and a field by which the client knows its answer from that of a proxy. */
 export const ROUTES = {
@@ -39,4 +26,4 @@ export const ROUTES = {
   listAudit: ['GET /audit', 'account-flows:read', 'events'],
   explainLink: ['POST /links/explain', 'account-flows:read', 'state'],
   rotateKeys: ['POST /keys/rotate', 'account-flows:settings', 'resealed'],
-} as const satisfies Rows
+} as const satisfies Record<OperationName, readonly [string, AdminScope, string | undefined]>

@@ -41,7 +41,7 @@ export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
 
 /** Finds a token with its account and state. With `sessions`, it misses no end of the account. */
 export async function findLink(
-  { store, users, clock }: FlowParts,
+  { store, users, clock }: Pick<FlowParts, 'store' | 'users' | 'clock'>,
   kind: LinkKind,
   raw: string,
   sessions?: Pick<FlowParts['sessions'], 'readCutoffs'>,

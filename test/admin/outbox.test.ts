@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/store/index.ts'
 import { retryAllDead } from '../../src/admin/outbox.ts'
 import type { AdminClient } from '../../src/admin/client.ts'
+import { systemClock } from '../../src/clock.ts'
 import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Person } from '../support/person.ts'
@@ -194,7 +195,7 @@ describe('retryAllDead()', () => {
       return 'revived' as const
     }
     const outbox = { ...store.outbox, list, revive }
-    const clock = { now: () => new Date(start) }
+    const clock = { ...systemClock, now: () => new Date(start) }
     const parts = { clock, store: { ...store, outbox } }
     return { revived, retry: (before?: Date) => retryAllDead(parts, before) }
   }
