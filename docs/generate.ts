@@ -1,6 +1,6 @@
 /**
- * Writes what is made out of the source: docs/settings.md, docs/reference.md and docs/openapi.json. A test compares
- * them with what this would write.
+ * Writes what is made out of the source: settings.md, both references and openapi.json. A test compares them with what
+ * this would write.
  *
  * @module
  */
@@ -10,12 +10,14 @@ import { format, resolveConfig } from 'prettier'
 import { openApiDocument } from './generate/openapi.ts'
 import { referencePage } from './generate/reference.ts'
 import { settingsPage } from './generate/settings-page.ts'
+import { storeReferencePage } from './generate/store-reference.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 
 const files: Record<string, () => string> = {
   'docs/settings.md': settingsPage,
   'docs/reference.md': referencePage,
+  'docs/reference-stores.md': storeReferencePage,
   'docs/openapi.json': () => JSON.stringify(openApiDocument(), null, 2),
 }
 

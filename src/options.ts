@@ -34,9 +34,10 @@ export interface AccountFlowsOptions {
   secrets: readonly (string | Uint8Array)[]
   /** `mongoStore(db)`, `postgresStore(pool)`, or one of your own (`docs/stores.md`); to try it, `memoryStore()`. */
   store: RecordStore
+  /** `mongoUsers(collection)`, or users of your own. */
   users: UserStore
   /**
-   * One fixed bearer token of the admin API (5), or several, for example during a rotation. A string may do everything; an object with
+   * One fixed bearer token of the admin API, or several, for example during a rotation. A string may do everything; an object with
    * `token` and `scopes`, only what its scopes allow. Without `adminToken` and `adminJwt`, the admin API refuses every request.
    */
   adminToken?: AdminToken | readonly AdminToken[] | undefined
@@ -51,7 +52,7 @@ export interface AccountFlowsOptions {
    * their users cannot sign in. A new password still has at most 72 bytes.
    */
   hashing?: Hashing | undefined
-  /** The random delay of 4.2 and 4.7; by default at least 250 ms, and up to 500 ms more. In production, no delay logs a warning. */
+  /** The random delay of answers to forms that ask for a mail; by default 250 to 750 ms. In production, no delay logs a warning. */
   responseDelay?: ResponseDelay
   /**
    * How clients are notified that an account is signed out (back-channel logout). By default, only clients with a public address are

@@ -9,18 +9,27 @@ interface Export {
   call: string
 }
 
-/** What an entry of the package exports: its functions, and a table of its types. */
-export function exportsOf(entry: string): string {
+/** The functions and other values that an entry of the package exports. */
+export function functionsOf(entry: string): string {
+  return exportsOf(entry)
+    .filter(({ kind }) => !isType(kind))
+    .map(({ call, said }) => `- **\`${call}\`**  \n  ${said}`)
+    .join('\n')
+}
+
+/** A table of the types that an entry of the package exports. */
+export function typesOf(entry: string): string {
+  const rows = exportsOf(entry)
+    .filter(({ kind }) => isType(kind))
+    .map(({ name, said }) => `| \`${name}\` | ${said.replaceAll('|', '\\|')} |`)
+  return `| type | what it is |\n| --- | --- |\n${rows.join('\n')}`
+}
+
+function exportsOf(entry: string): Export[] {
   const all = exportsOfFile(entry).toSorted((a, b) => a.name.localeCompare(b.name))
-  const values = all.filter(({ kind }) => !isType(kind))
-  const types = all.filter(({ kind }) => isType(kind))
   const silent = all.filter(({ said }) => said === '')
   if (silent.length > 0) throw new Error(`no comment: ${silent.map(({ name }) => name).join(', ')}`)
-  const rows = types.map(({ name, said }) => `| \`${name}\` | ${said.replaceAll('|', '\\|')} |`)
-  return [
-    values.map(({ call, said }) => `- **\`${call}\`**  \n  ${said}`).join('\n'),
-    rows.length === 0 ? '' : `| type | what it is |\n| --- | --- |\n${rows.join('\n')}`,
-  ].join('\n\n')
+  return all
 }
 
 function isType(kind: string): boolean {

@@ -1,93 +1,53 @@
-import { readFileSync } from 'node:fs'
-import { exportsOf } from './exports.ts'
+import { eventSections } from './events.ts'
+import { functionsOf, typesOf } from './exports.ts'
+import { ERRORS, METHODS, OPTIONS, type Section } from './sections.ts'
+import { example, list, membersOf, type } from './source.ts'
 
-/** docs/reference.md: what the types that hosts write against say of themselves. */
+/** docs/reference.md: what a host calls and is told, out of what the types say of themselves. */
 export function referencePage(): string {
   return `# Reference
 
 <!-- Made by \`npm run docs\` out of the types; not to be edited. -->
 
-The options, what \`createAccountFlows\` answers, the users that you may bring yourself, and the events. Types are TypeScript's; \`?\` means that it may be left out.
-[Getting started](start.md) shows most of it in use.
+What you give to the flows, what you call, and what you hear from them. Types are TypeScript's; \`?\` means that it may be left out. [Getting started](start.md) shows most of it in use. To write a
+store for another database, read [its own reference](reference-stores.md).
 
-- [Options](#options) · [Methods](#methods) · [Users of your own](#users-of-your-own) · [A transport of your own](#a-transport-of-your-own) · [Events](#events) · [Errors](#errors) · [All exports](#all-exports)
+- [Options](#options) · [Methods](#methods) · [Errors](#errors) · [Events](#events) · [Users of your own](#users-of-your-own) · [A transport of your own](#a-transport-of-your-own) · [All exports](#all-exports)
 
 ## Options
 
 What \`createAccountFlows\` takes. A bad option throws a \`TypeError\` that names it.
 
-${list('options.ts', 'AccountFlowsOptions')}
-
-${optionTypes()}
+${sections('AccountFlowsOptions', OPTIONS)}
 
 ## Methods
 
-What \`createAccountFlows\` answers.
+What \`createAccountFlows\` returns.
 
-${list('account-flows.ts', 'AccountFlows')}
-${list('http/login.ts', 'Login')}
-${list('http/login-password.ts', 'LoginPassword')}
+${sections('AccountFlows', METHODS)}
 
-A login is told to these methods so:
+## Errors
 
-${list('http/login.ts', 'CheckedLogin')}
+Expected outcomes are returned. A failure is an \`AccountFlowsError\` with one of these codes. The codes stay; messages may change.
 
-## Users of your own
+${errors()}
 
-${list('contract/users.ts', 'UserStore')}
+With the first three, a later try may succeed. Answer 503, for example in Express:
 
-A user is:
-
-${list('contract/users.ts', 'User')}
-
-## A store of your own
-
-Its types and helpers are in \`oidc-account-flows/store\`. \`itIsARecordStore\` of \`oidc-account-flows/contract\` says when it is done. It has:
-
-${list('store/record-store.ts', 'RecordStore')}
-
-A kind is a table, or a collection:
-
-${list('store/record-store.ts', 'Kind')}
-
-What is looked for:
-
-${list('store/record-store.ts', 'Query')}
-
-What is written:
-
-${list('store/record-store.ts', 'Change')}
-
-What is read:
-
-${block('store/record-store.ts', 'export type Stored =')}
-
-## A transport of your own
-
-The option \`transport\` sends mails in the place of SMTP ([examples](mail.md#send-through-a-service)). It has:
-
-${list('contract/transport.ts', 'MailTransport')}
-
-It is handed:
-
-${list('contract/transport.ts', 'TransportMail')}
-
-It answers:
-
-${block('contract/transport.ts', 'export type TransportAnswer =')}
+${example(ANSWER_503)}
 
 ## Events
 
-Something happened, such as a reset. [Events](events.md) shows what to build on them. An event is recorded, and then your listeners hear it. It has never a token or a password.
+Something happened, such as a reset. [Events](events.md) shows what to build on them. An event is recorded, and then your listeners hear it. It never has a token or a password.
 
 - \`flows.events.on('audit', (event) => …)\` hears all events. A \`switch\` on \`event.type\` narrows the rest.
-- \`flows.events.on('password_reset_completed', (event) => …)\` hears one type. So for each type below.
+- \`flows.events.on('password_reset_completed', (event) => …)\` hears one type. So it is for each type below.
 
 All events have, beside their \`type\`:
 
-${list('contract/audit.ts', 'EventBase')}
+${list('EventBase')}
 
-\`?\` means: where it is known. What a type does not tell is \`undefined\`.
+A field with \`?\` is \`undefined\` if its value is not known. So is a field that its type does not have.
 
 ${eventSections()}
 
@@ -95,211 +55,139 @@ ${eventSections()}
 
 How much was ended:
 
-${block('contract/audit.ts', 'export type EndedSessions =')}
+${type('EndedSessions', 'contract/')}
 
 Of a mail that was reported:
 
-${block('contract/audit.ts', 'export type ReportOutcome =')}
+${type('ReportOutcome')}
 
 Of a mail that failed (\`MailFault\`):
 
-${list('errors.ts', 'MailFault')}
+${list('MailFault')}
 
-\`mail\` is there where the mail is a notice: \`password_changed\`. \`identifier_hash\` is a keyed hash of a name that nobody has.
+\`mail\` is there if the mail is a notice: \`password_changed\`. \`identifier_hash\` is a keyed hash of a name that no account has.
 
 ### What reasons mean
 
 Why there was no mail, and what ended a link:
 
-${block('contract/audit.ts', 'export type NoMail =')}
+${type('NoMail')}
 
-${block('contract/audit.ts', 'export type TokenEnd =')}
+${type('TokenEnd')}
 
-${block('contract/audit.ts', 'export type LinkEnd =')}
+${type('LinkEnd')}
 
-## Errors
+## Users of your own
 
-What goes wrong inside is an \`AccountFlowsError\` with one of these codes. They are also the \`reason\` of a mail that failed.
+The option \`users\` takes a \`UserStore\`. [Questions](questions.md#users-in-sql-with-knex-prisma-or-drizzle) has its writes in SQL. Tests say when yours is done:
 
-${block('errors.ts', 'export type ErrorCode =')}
+${example(TEST_OF_USERS)}
+
+It has:
+
+${list('UserStore')}
+
+A user is:
+
+${list('User')}
+
+## A transport of your own
+
+The option \`transport\` sends mails in place of SMTP ([examples](mail.md#send-through-a-service)). It has:
+
+${list('MailTransport')}
+
+It gets:
+
+${list('TransportMail')}
+
+It answers:
+
+${type('TransportAnswer')}
 
 ## All exports
 
 ### \`oidc-account-flows\`
 
-${exportsOf('index.ts')}
+${functionsOf('index.ts')}
 
-### \`oidc-account-flows/store\`
+For example, with everything in memory:
 
-What a [store of your own](stores.md#your-own) is written with.
+${example(IN_MEMORY)}
 
-${exportsOf('store/published.ts')}
+${typesOf('index.ts')}
 
 ### \`oidc-account-flows/contract\`
 
 The suites that say when what you implement is done. They need mocha and chai. The types are in \`oidc-account-flows\`.
 
-${exportsOf('contract/suites/index.ts')}
+${functionsOf('contract/suites/index.ts')}
+
+### \`oidc-account-flows/store\`
+
+For a store of your own: [its reference](reference-stores.md).
 
 ### \`oidc-account-flows/admin-client\`
 
-\`createAdminClient\` and \`AdminApiError\` alone, without the rest of the package, and a type for each schema of [openapi.json](openapi.json).
+\`createAdminClient\` and \`AdminApiError\` without the rest of the package ([the admin API](admin-api.md)), and a type for each schema of [openapi.json](openapi.json).
 `
 }
 
-/** What some options hold. */
-function optionTypes(): string {
-  return [
-    ['brand', list('views/brand.ts', 'Brand')],
-    ['captcha', list('http/captcha.ts', 'Captcha')],
-    ['hashing', list('crypto/hashing.ts', 'Hashing')],
-    ['adminJwt', list('admin/options.ts', 'AdminJwtOptions')],
-    ['clientLogout', list('oidc/post-form.ts', 'ClientLogoutOptions')],
-    ['responseDelay', list('http/mail-forms.ts', 'ResponseDelay')],
-    [
-      'beforeForgotPassword` is called with `request',
-      list('contract/parameters.ts', 'ForgotPasswordRequest'),
-    ],
-  ]
-    .map(([option, members]) => `### \`${option}\`\n\n${members}`)
-    .join('\n\n')
-}
-
-function source(file: string): string {
-  return readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8')
-}
-
-/** A declaration as it stands in the source, up to the next empty line. */
-function block(file: string, start: string): string {
-  const text = source(file)
-  const from = text.indexOf(start)
-  if (from < 0) throw new Error(`${file} has no "${start}"`)
-  return `\`\`\`ts\n${text.slice(from, text.indexOf('\n\n', from))}\n\`\`\``
-}
-
-/** Each type by itself: when it happens, what it tells, its reasons, and a listener. */
-function eventSections(): string {
-  const table = /^const AUDIT_EVENTS = \{\n([^]*?)^\}$/m.exec(source('contract/audit.ts'))?.[1]
-  if (table === undefined) throw new Error('contract/audit.ts has no table of events')
-  const rows =
-    /(?: {2}\/\*\*(?<doc>[^]*?)\*\/\n)? {2}(?<type>\w+): \{\} as Holds<(?<fields>[^]*?)>,\n/g
-  return [...table.matchAll(rows)]
-    .map(({ groups: { doc = '', type = '', fields = '' } = {} }) => {
-      const held = onOneLine(fields)
-      const forms = formsOf(held).map((form) => form.replaceAll(' | undefined', ''))
-      const reasons = [...new Set(forms.flatMap(reasonsOf))]
-      return [
-        `### ${type}`,
-        [...new Set([doc, ...commentsOf(held)])].map((each) => said(each).trim()).join(' '),
-        `It tells ${forms.map((form) => `\`${form}\``).join(', or ')}.`,
-        reasons.length > 0 &&
-          `Its reasons: ${reasons.map((reason) => `\`${reason}\``).join(' · ')}`,
-        `\`\`\`ts\n${listenerOf(type, forms)}\n\`\`\``,
-      ]
-        .filter(Boolean)
-        .join('\n\n')
-    })
-    .join('\n\n')
-}
-
-/** An example that uses the fields that are texts. */
-function listenerOf(type: string, forms: string[]): string {
-  const texts = ['accountId', 'clientId', 'reason'].filter((name) =>
-    forms.some((form) => new RegExp(String.raw`[{;] ${name}\??:`).test(form)),
+/** Options and methods by their use. Each member has its place in one section. */
+function sections(name: string, all: Section[]): string {
+  const members = new Map(
+    name === 'AccountFlows'
+      ? [...membersOf(name), ...membersOf('Login'), ...membersOf('LoginPassword')]
+      : membersOf(name),
   )
-  const names = (texts.length > 0 ? texts : ['id']).join(', ')
-  return `flows.events.on('${type}', ({ ${names} }) => note(${names}))`
-}
-
-/** The forms of what an event holds, each as one `{ … }` with the members of the types that it names. */
-function formsOf(fields: string): string[] {
-  const [form = '', ...others] = apart(fields, '|')
-  if (others.length > 0) return [form, ...others].flatMap(formsOf)
-  if (form.startsWith('(')) return formsOf(form.slice(1, -1))
-  if (/^\w+$/.test(form)) return formsOf(declared(form))
-  const parts = apart(form, '&')
-  if (parts.length < 2) return [form]
-  const members = parts.flatMap(formsOf).map((part) => part.replace(/^\{ (?<members>.*) \}$/, '$1'))
-  return [`{ ${members.join('; ')} }`]
-}
-
-/** The comments on the types that an event is made of. */
-function commentsOf(fields: string): string[] {
-  return apart(fields, '|&').flatMap((part) => {
-    if (part.startsWith('(')) return commentsOf(part.slice(1, -1))
-    if (!/^\w+$/.test(part)) return []
-    const [before = ''] = source('contract/audit.ts').split(
-      new RegExp(`^(?:type|interface) ${part}\\b`, 'm'),
-    )
-    const { comment = '' } =
-      /\n\/\*\*(?<comment>(?:(?!\*\/)[^])*)\*\/\n$/.exec(before)?.groups ?? {}
-    return [comment, ...commentsOf(declared(part))]
-  })
-}
-
-/** Splits a text at these signs where no bracket is open. */
-function apart(text: string, signs: string): string[] {
-  const parts = ['']
-  let depth = 0
-  for (const sign of text) {
-    if ('({<'.includes(sign)) depth += 1
-    if (')}>'.includes(sign)) depth -= 1
-    if (depth === 0 && signs.includes(sign)) parts.push('')
-    else parts.push(`${parts.pop()}${sign}`)
+  const take = (member: string) => {
+    const text = members.get(member)
+    if (text === undefined) throw new Error(`${name} has no ${member}, or it has two places`)
+    members.delete(member)
+    return text
   }
-  return parts.map((part) => part.trim()).filter((part) => part !== '')
+  const texts = all.map(({ title, members, more = {}, code }) => {
+    const parts = Object.entries(more).map(([lead, text]) => `${lead}\n\n${text}`)
+    const listed = members.map(take).join('\n')
+    return [`### ${title}`, listed, ...parts, code && example(code)].filter(Boolean).join('\n\n')
+  })
+  if (members.size > 0) throw new Error(`${[...members.keys()].join(', ')} of ${name} has no place`)
+  return texts.join('\n\n')
 }
 
-function reasonsOf(fields: string): string[] {
-  const { reasons = '' } = /reason\??: (?<reasons>[^;}]*)/.exec(fields)?.groups ?? {}
-  return reasonsIn(reasons)
-}
-
-/** All literals of a union, and of those that it names. */
-function reasonsIn(union: string): string[] {
-  return [...union.matchAll(/'(?<literal>\w+)'|(?<name>\b[A-Z]\w*)/g)].flatMap(
-    ({ groups = {} }) => groups['literal'] ?? reasonsIn(declared(groups['name'] ?? '')),
+function errors(): string {
+  const rows = Object.entries(ERRORS).map(
+    ([code, [happened, advice]]) => `| \`${code}\` | ${happened} | ${advice} |`,
   )
+  return `| code | what happened | what to do |\n| --- | --- | --- |\n${rows.join('\n')}`
 }
 
-/** What stands behind the name of a type. */
-function declared(name: string): string {
-  const start = new RegExp(String.raw`^(?:export )?(?:type|interface) ${name}(?: =| (?=\{))`, 'm')
-  const file = ['contract/audit.ts', 'errors.ts'].find((each) => start.test(source(each)))
-  if (file === undefined) throw new Error(`there is no type ${name}`)
-  const [, text = ''] = source(file).split(start)
-  return onOneLine(text.split('\n\n')[0] ?? '')
-}
+const ANSWER_503 = `
+import type { ErrorRequestHandler } from 'express'
 
-/** Types without comments, with a semicolon between members. */
-function onOneLine(types: string): string {
-  return types
-    .replaceAll(/\/\*\*.*\*\/|\/\/.*/g, '')
-    .replaceAll(/(?<=[\w'}])\n\s*(?=\w+\??:)/g, '; ')
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-}
+const PASSING = ['ERR_STORE_UNAVAILABLE', 'ERR_OVERLOADED', 'ERR_VALIDATOR_FAILED']
 
-const MEMBER =
-  /^ {2}(?:\/\*\*(?<doc>[\s\S]*?)\*\/\n {2})?(?<name>\w+)(?<rest>\??[(:][\s\S]*?)(?=\n {2}(?:\/\*\*|\w)|\n$)/gm
-
-/** The members of an interface: each with its type, and what its comment says. */
-function list(file: string, name: string): string {
-  const declared = new RegExp(
-    String.raw`^(?:export )?interface ${name}\b[^{]*\{\n(?<members>[\s\S]*?\n)\}`,
-    'm',
-  )
-  const members = declared.exec(source(file))?.groups?.['members']
-  if (members === undefined) throw new Error(`${file} has no interface ${name}`)
-  return [...members.matchAll(MEMBER)]
-    .map(({ groups = {} }) => {
-      const signature = `${groups['name']}${groups['rest']}`.replaceAll(/\s+/g, ' ')
-      return `- **\`${signature}\`**${said(groups['doc'] ?? '')}`
-    })
-    .join('\n')
+const answer503: ErrorRequestHandler = (error, _req, res, next) => {
+  if (!PASSING.includes(error?.code)) return next(error)
+  res.status(503).set('Retry-After', '60').send('Please try again in a minute.')
 }
+app.use(answer503) // after your login page`
 
-function said(comment: string): string {
-  const text = comment.replaceAll(/\s*\n\s*\*? ?/g, ' ').trim()
-  return text === '' ? '' : `  \n  ${text.replace(/@returns /, 'It answers ')}`
-}
+const TEST_OF_USERS = `
+import { itIsAUserStore } from 'oidc-account-flows/contract'
+
+itIsAUserStore('my users', async (users) => ({
+  users: await myUsersWith(users),
+  close: async () => {},
+}))`
+
+const IN_MEMORY = `
+import { memoryMailbox, memoryStore, memoryUsers } from 'oidc-account-flows'
+
+const mailbox = memoryMailbox()
+const flows = createAccountFlows({
+  ...options,
+  store: memoryStore(),
+  users: memoryUsers(),
+  transport: mailbox,
+})`

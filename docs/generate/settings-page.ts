@@ -57,18 +57,18 @@ When a verification link is opened in another browser than the one that logged i
 | \`off\` | is sent to the client with a code. The client does not find its state there, and most clients show an error | goes on by its button |
 | \`other_browser\` | verifies nothing, and shows six digits to type where the login waits | goes on once they were typed |
 
-With \`other_browser\` nobody verifies a stranger's account by a click ([how](decisions/README.md#0047-mailbox-and-password-meet), [what it is good for](security.md)).
+With \`other_browser\`, no click verifies a stranger's account ([how](decisions/README.md#0047-mailbox-and-password-meet), [what it is good for](security.md)).
 
-[clients.md](clients.md) shows this with six clients that others wrote.
+[Your clients](clients.md) shows this with six published clients.
 
 ## Values
 
 A duration is made of whole numbers with \`d\`, \`h\`, \`m\` and \`s\`, the largest first and without spaces: \`1h\`, \`90m\`, \`1h30m\`, \`7d\`.
 
-A request is applied as a whole, or not at all. If one key is refused, nothing changes. The answer names each bad key, what was expected and what came.
+A request is applied as a whole, or not at all. If one key is refused, nothing changes. The answer names each bad key, what was expected, and what it got.
 \`validation_min_password_length\` must not be above \`validation_max_password_length\`.
 
-You can send back what \`GET\` answered. Secrets are kept, and a setting that has only its default stays without a stored value.
+You can send back what \`GET\` answered. Secrets are kept. A setting at its default stays without a stored value.
 
 | secret | forgotten if this changes without it |
 | --- | --- |
@@ -78,7 +78,7 @@ You can send back what \`GET\` answered. Secrets are kept, and a setting that ha
 Secrets are stored encrypted and shown as \`***\`; \`***\` sent back keeps one. If one is forgotten, the answer says so. \`smtp_username\` and \`smtp_password\` count only as a
 pair. Mails wait until \`smtp_host\`, \`smtp_port\` and \`smtp_from\` are set.
 
-## When somebody edited the database
+## When the stored settings were edited by hand
 
 **One value is not valid.** It is as if it were not there, and the default is in force. For these settings the previous value stays in force instead, and a start takes the
 strictest value:

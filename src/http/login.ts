@@ -67,7 +67,7 @@ export interface Login {
    * @returns `true`: a page was sent, stop. `false`: finish the login yourself, with `ts: startedAt` in the result.
    */
   blockUnverified(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<boolean>
-  /** Answers your login POST: with the verification page as above, or with the provider's answer to the finished login. */
+  /** Answers your login POST: with the page that waits for the verification, or with the provider's answer to the finished login. */
   finishLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin): Promise<void>
   /**
    * The same for a login page that posts by script. It returns the outcome and sends no response: it only sets a cookie on it. The request

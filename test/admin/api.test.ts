@@ -153,7 +153,8 @@ describe('What is made out of the table of settings and the description of the a
     made = await generatedFiles()
   })
 
-  const files = ['docs/settings.md', 'docs/reference.md', 'docs/openapi.json']
+  const references = ['docs/reference.md', 'docs/reference-stores.md']
+  const files = ['docs/settings.md', ...references, 'docs/openapi.json']
   for (const path of files) {
     it(`is in ${path} as it would be made now, and in no other file; otherwise: npm run docs`, async () => {
       expect(made).to.have.all.keys(files)
