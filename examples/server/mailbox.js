@@ -14,9 +14,11 @@ async function look() {
 }
 
 async function keepLooking() {
-  // While the server starts again, nothing can be read.
-  await look().catch(() => {})
-  setTimeout(keepLooking, EVERY_MS)
+  for (;;) {
+    // While the server starts again, nothing can be read.
+    await look().catch(() => {})
+    await new Promise((resolve) => setTimeout(resolve, EVERY_MS))
+  }
 }
 
-keepLooking()
+void keepLooking()
