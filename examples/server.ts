@@ -19,7 +19,7 @@ import { homePage } from './server/home-page.ts'
 import { checkoutSigningKeys, derivedKey } from './server/keys.ts'
 import { loginPage } from './server/login-page.ts'
 import { mailboxPage } from './server/mailbox-page.ts'
-import { createShowPage, exampleStylesheet } from './server/page.ts'
+import { createShowPage, exampleFiles } from './server/page.ts'
 import { createPasswordCheck } from './server/password-check.ts'
 import { providerConfiguration } from './server/provider-configuration.ts'
 import { refuseOddRequests, refuseOtherHosts, routes } from './server/requests.ts'
@@ -99,11 +99,19 @@ async function start() {
   app.use(flows.wellKnownChangePassword)
   app.use(
     routes({
-      ...exampleStylesheet(paths),
+      ...exampleFiles(paths),
       ...homePage({
         ...parts,
         isDemo: environment.isShippedSeed,
         hasMailbox: mailbox !== undefined,
+        // A token that somebody chose stays theirs.
+        shellToken:
+          environment.adminToken !== undefined
+            ? '"$ADMIN_TOKEN"'
+            : environment.isPlayground
+              ? adminToken
+              : undefined,
+        requiresVerification: settings['require_email_verification'] === 'true',
         provider,
       }),
       ...loginPage({

@@ -11,6 +11,9 @@ addEventListener('submit', (event) => {
   setTimeout(() => button.removeAttribute('aria-busy'), 15 * SECOND)
 })
 
+// What was wrong is being corrected. Its words stay, until there are others.
+addEventListener('input', ({ target }) => calm(target))
+
 // Out of the browser's memory, it is old.
 addEventListener('pageshow', ({ persisted }) => persisted && location.reload())
 
@@ -19,6 +22,12 @@ all('[data-show]').forEach(letShow)
 all('[data-seconds]').forEach(countDown)
 // A reload sends no form.
 all('[data-page-url]').forEach(({ dataset }) => history.replaceState(null, '', dataset.pageUrl))
+
+function calm(field) {
+  if (!field.matches('[aria-invalid=true]')) return
+  field.setAttribute('aria-invalid', false)
+  document.getElementById(`${field.name}-hint`)?.classList.remove('fault')
+}
 
 /** The rule for a new password: calmly while it is typed, as a fault once its field was left or the form sent. */
 function validate(form) {
@@ -71,10 +80,16 @@ function validate(form) {
   form.noValidate = true
   form.addEventListener('input', ({ target }) => {
     typed.add(target)
+    left.delete(target)
+    if (target === password) {
+      // They are to be equal: with the one, the other is corrected.
+      left.delete(confirmation)
+      calm(confirmation)
+    }
     later()
   })
-  form.addEventListener('focusout', ({ target }) => {
-    if (typed.has(target)) left.add(target)
+  form.addEventListener('focusout', () => {
+    for (const field of typed) left.add(field)
     later()
   })
   form.addEventListener('submit', (event) => {

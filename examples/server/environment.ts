@@ -33,6 +33,8 @@ export interface Environment {
   adminToken: string | undefined
   /** `undefined`: those of the checkout. */
   signingKeys: string[] | undefined
+  /** Nobody but the developer at this machine reaches the server, and it ends with all that it holds. */
+  isPlayground: boolean
   /** Absolute. */
   seedFile: string
   isShippedSeed: boolean
@@ -73,11 +75,16 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   if (mongodbUri && databaseUrl)
     throw new StartRefused('Only one of MONGODB_URI and DATABASE_URL may be set.')
   // The people of a database are real ones.
-  const hasMailbox = flag('MAILBOX', (mongodbUri ?? databaseUrl) === undefined)
+  const isEmbedded = (mongodbUri ?? databaseUrl) === undefined
+  const hasMailbox = flag('MAILBOX', isEmbedded)
+  const host = text('HOST') ?? '127.0.0.1'
+  const baseUrl = checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction)
+  const isHere = isLoopback(host) && isLoopback(new URL(baseUrl).hostname)
   return {
-    host: text('HOST') ?? '127.0.0.1',
+    host,
     port,
-    baseUrl: checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction),
+    baseUrl,
+    isPlayground: isEmbedded && isHere && isShippedSeed,
     oauthPath: checkOAuthPath(variables['OAUTH_PATH'] ?? '/oauth2'),
     mongodbUri,
     databaseUrl,
@@ -98,6 +105,8 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   }
 }
 
+const isLoopback = (host: string) => /^(localhost|\[?::1\]?|127(\.\d{1,3}){3})$/.test(host)
+
 function checkBaseUrl(value: string, isProduction: boolean): string {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
@@ -106,8 +115,7 @@ function checkBaseUrl(value: string, isProduction: boolean): string {
   if (url.search || url.hash || url.username || url.password) {
     throw new StartRefused('BASE_URL must have no query, fragment or credentials.')
   }
-  const isLoopback = /^(localhost|\[::1\]|127(\.\d{1,3}){3})$/.test(url.hostname)
-  if (isProduction && url.protocol === 'http:' && !isLoopback) {
+  if (isProduction && url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw new StartRefused('BASE_URL must be https in production.')
   }
   return url.href.replace(/(?<!\/)\/+$/, '')

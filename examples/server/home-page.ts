@@ -17,30 +17,54 @@ export interface HomePageParts {
   /** Whether the shipped users are there, and nobody but a developer looks. */
   isDemo: boolean
   hasMailbox: boolean
+  /** How a shell comes to the admin token. `undefined`: not every visitor may see it. */
+  shellToken: string | undefined
+  /** Whether bob has to wait: `require_email_verification` at the start. */
+  requiresVerification: boolean
   provider: Provider
   show: ShowPage
   paths: Paths
 }
 
-export function homePage({ baseUrl, isDemo, hasMailbox, provider, show, paths }: HomePageParts) {
-  const toTry = ({ t }: Words): Html =>
-    html`<h2>${t('home.try')}</h2>
+export function homePage(parts: HomePageParts) {
+  const { baseUrl, isDemo, hasMailbox, shellToken, requiresVerification } = parts
+  const { provider, show, paths } = parts
+
+  function command({ t }: Words, why: string, words: string): Html | undefined {
+    if (shellToken === undefined) return undefined
+    return html`<p>${t(why)}</p>
+      <pre dir="ltr" tabindex="0">
+ACCOUNT_FLOWS_URL=${baseUrl} \\
+  ACCOUNT_FLOWS_TOKEN=${shellToken} \\
+  npm run --silent cli -- ${words}</pre>`
+  }
+
+  const toTry = (words: Words): Html => {
+    const { t } = words
+    return html`<h2>${t('home.try')}</h2>
       <ol>
         <li>
-          <a href="${paths.oauth}/forgot-password">${t('home.reset')}</a><br />
-          ${t('home.reset_how')}
+          <a href="${paths.oauth}/forgot-password">${t('home.reset')}</a>
+          <p>${t('home.reset_how')}</p>
         </li>
         <li>
-          <a href="${paths.base}/demo/start">${t('home.login')}</a><br />
-          ${t('home.login_how')}
+          <a href="${paths.base}/demo/start">${t('home.login')}</a>
+          <p>${t('home.login_how')}</p>
+          ${
+            requiresVerification
+              ? undefined
+              : command(words, 'home.if_off', 'settings set require_email_verification true')
+          }
         </li>
-      </ol>
-      <p class="note">${t('home.if_off')}</p>
-      <pre dir="ltr" tabindex="0">
-curl -X PUT ${baseUrl}/admin/api/settings \\
-  -H "Authorization: Bearer $ADMIN_TOKEN" \\
-  -H "Content-Type: application/json" \\
-  -d '{"require_email_verification":"true"}'</pre>`
+        ${
+          shellToken &&
+          html`<li>
+            <b>${t('home.command')}</b>
+            ${command(words, 'home.command_how', 'user status bob')}
+          </li>`
+        }
+      </ol>`
+  }
 
   async function get(ctx: Context) {
     const { accountId } = await provider.Session.get(ctx)

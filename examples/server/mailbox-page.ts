@@ -11,6 +11,9 @@ const FRAME =
   `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">` +
   '<base target="_top">'
 
+const OPEN = html`open`
+const CHECKED = html`checked`
+
 export interface MailboxPageParts {
   messages(): ReceivedMail[]
   show: ShowPage
@@ -21,8 +24,8 @@ export interface MailboxPageParts {
 export function mailboxPage({ messages, show, paths }: MailboxPageParts) {
   function get(ctx: Context) {
     ctx.vary('Accept')
+    ctx.set('Cache-Control', 'no-store')
     if (ctx.accepts('html', 'json') === 'json') {
-      ctx.set('Cache-Control', 'no-store')
       ctx.body = messages().map(({ id, to, subject, text, html: part, receivedAt }) => ({
         id,
         to,
@@ -34,12 +37,19 @@ export function mailboxPage({ messages, show, paths }: MailboxPageParts) {
       return
     }
     const mails = messages()
+    // The script has shown the newest one.
+    if (ctx.query['after'] === (mails[0]?.id ?? '')) {
+      ctx.status = 204
+      return
+    }
     show(ctx, {
       name: 'mailbox',
       mode: mails.length > 0 ? 'mails' : 'empty',
-      showsMails: mails.length > 0,
+      showsMails: true,
       content: (words) =>
-        html`<p><a href="${paths.base}/mailbox">${words.t('mailbox.again')}</a></p>
+        html`<noscript>
+            <p><a href="${paths.base}/mailbox">${words.t('mailbox.again')}</a></p>
+          </noscript>
           ${mails.length > 0 ? mailList(mails, words) : whatToDo(words)}`,
     })
   }
@@ -62,24 +72,40 @@ function mailList(mails: ReceivedMail[], { t }: Words): Html {
       <label><input type="radio" name="width" checked /> ${t('mailbox.desktop')}</label>
       <label><input type="radio" name="width" id="phone" /> ${t('mailbox.phone')}</label>
     </fieldset>
-    ${mails.map(
-      ({ to, subject, text, html: part, receivedAt }) =>
-        html`<article>
-          <h2 dir="auto">${subject}</h2>
-          <p class="note">
-            ${t('mailbox.to', { address: to })}<br />
-            <time dir="ltr">${receivedAt.toISOString()}</time>
-          </p>
-          <div class="both">
-            <iframe
-              title="${subject}"
-              sandbox="allow-top-navigation-by-user-activation"
-              srcdoc="${FRAME + part}"
-            ></iframe>
-            <div class="mail" dir="auto">${withLinks(text)}</div>
-          </div>
-        </article>`,
-    )}`
+    ${mails.map((mail, index) => oneMail(mail, index === 0, t))}`
+}
+
+/** As HTML or as text. The newest mail is open. */
+function oneMail(
+  { id, to, subject, text, html: part, receivedAt }: ReceivedMail,
+  isNewest: boolean,
+  t: Words['t'],
+): Html {
+  const tab = (view: string, label: string, isFirst: boolean) =>
+    html`<label>
+      <input type="radio" name="view-${id}" value="${view}" ${isFirst ? CHECKED : undefined} />
+      ${label}
+    </label>`
+  return html`<article id="${id}">
+    <details ${isNewest ? OPEN : undefined}>
+      <summary>
+        <h2 dir="auto">${subject}</h2>
+        <p class="note">
+          ${t('mailbox.to', { address: to })}<br />
+          <time dir="ltr">${receivedAt.toISOString()}</time>
+        </p>
+      </summary>
+      <div class="tabs" role="radiogroup" aria-label="${subject}">
+        ${tab('html', 'HTML', true)} ${tab('text', t('mailbox.text'), false)}
+      </div>
+      <iframe
+        title="${subject}"
+        sandbox="allow-top-navigation-by-user-activation"
+        srcdoc="${FRAME + part}"
+      ></iframe>
+      <div class="mail" dir="auto">${withLinks(text)}</div>
+    </details>
+  </article>`
 }
 
 function withLinks(text: string): Html[] {

@@ -28,7 +28,7 @@ export interface Page {
   uiLocales?: unknown
   /** A client that a form of this page may lead to: its redirect URI. */
   formMayLeadTo?: unknown
-  /** Mails are shown as they look: with styles and pictures of their own. */
+  /** Mails are shown as they look: with styles and pictures of their own. A script shows new ones as they arrive. */
   showsMails?: boolean
 }
 
@@ -76,6 +76,7 @@ export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
           <link rel="stylesheet" href="${oauth}/account-flows.css" />
           <link rel="stylesheet" href="${base}/example.css" />
           <link rel="icon" href="${oauth}/account-flows.svg" />
+          ${page.showsMails ? html`<script type="module" src="${base}/mailbox.js"></script>` : undefined}
         </head>
         <body>
           ${header}
@@ -104,6 +105,7 @@ function pageHeaders({ formMayLeadTo, showsMails }: Page): Record<string, string
       "default-src 'none'",
       `style-src 'self'${showsMails ? " 'unsafe-inline'" : ''}`,
       `img-src 'self'${showsMails ? ' data:' : ''}`,
+      ...(showsMails ? ["script-src 'self'", "connect-src 'self'"] : []),
       ["form-action 'self'", ...sourceOf(formMayLeadTo)].join(' '),
       "base-uri 'none'",
       "frame-ancestors 'none'",
@@ -124,15 +126,21 @@ function sourceOf(redirectUri: unknown): string[] {
 }
 
 /** What these pages need beside the style sheet of the flows. */
-export function exampleStylesheet({ base }: Paths) {
-  const css = readFileSync(new URL('./example.css', import.meta.url), 'utf8')
-
-  function get(ctx: Context) {
-    ctx.set('Cache-Control', 'public, max-age=3600')
-    ctx.set('X-Content-Type-Options', 'nosniff')
-    ctx.type = 'text/css; charset=utf-8'
-    ctx.body = css
+export function exampleFiles({ base }: Paths) {
+  function served(name: string, type: string): Route {
+    const text = readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
+    return {
+      get(ctx) {
+        ctx.set('Cache-Control', 'public, max-age=3600')
+        ctx.set('X-Content-Type-Options', 'nosniff')
+        ctx.type = `${type}; charset=utf-8`
+        ctx.body = text
+      },
+    }
   }
 
-  return { [`${base}/example.css`]: { get } } satisfies Record<string, Route>
+  return {
+    [`${base}/example.css`]: served('example.css', 'text/css'),
+    [`${base}/mailbox.js`]: served('mailbox.js', 'text/javascript'),
+  }
 }

@@ -5,11 +5,12 @@ type Answer = { MessageID: string; ErrorCode: number; Message: string }
 /** Sends through Postmark (https://postmarkapp.com/developer/api/email-api). `smtp_from` names the sender. */
 export function postmark(token: string, api = 'https://api.postmarkapp.com'): MailTransport {
   return {
-    async send({ from, to, subject, text, html, headers }, signal) {
+    async send({ from, replyTo, to, subject, text, html, headers }, signal) {
       if (!from) throw new Error('smtp_from is not set')
       const From = `"${from.name.replaceAll(/["\\]/g, '')}" <${from.address}>`
       const Headers = Object.entries(headers).map(([Name, Value]) => ({ Name, Value }))
-      const mail = { From, To: to, Subject: subject, TextBody: text, HtmlBody: html, Headers }
+      const bodies = { TextBody: text, HtmlBody: html }
+      const mail = { From, To: to, ReplyTo: replyTo, Subject: subject, ...bodies, Headers }
       const response = await fetch(`${api}/email`, {
         method: 'POST',
         headers: { 'x-postmark-server-token': token, 'content-type': 'application/json' },

@@ -3,7 +3,7 @@ import type { MailTransport } from '../../src/index.ts'
 /** Sends through Resend (https://resend.com/docs/api-reference/emails/send-email). `smtp_from` names the sender. */
 export function resend(apiKey: string, api = 'https://api.resend.com'): MailTransport {
   return {
-    async send({ from, to, subject, text, html, headers }, signal) {
+    async send({ from, replyTo, to, subject, text, html, headers }, signal) {
       if (!from) throw new Error('smtp_from is not set')
       const name = from.name.replaceAll(/["\\]/g, '')
       const response = await fetch(`${api}/emails`, {
@@ -12,6 +12,7 @@ export function resend(apiKey: string, api = 'https://api.resend.com'): MailTran
         body: JSON.stringify({
           from: `"${name}" <${from.address}>`,
           to: [to],
+          reply_to: replyTo,
           subject,
           text,
           html,

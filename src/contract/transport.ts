@@ -2,6 +2,8 @@
 export interface TransportMail {
   /** The settings `smtp_from` and `smtp_from_name`; the name may be empty. Left out: `smtp_from` is not set. */
   from?: { name: string; address: string }
+  /** The setting `mail_reply_to`. Left out: it is not set. */
+  replyTo?: string
   /** One plain address. */
   to: string
   /** One line. */

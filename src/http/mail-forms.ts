@@ -74,7 +74,7 @@ export function createMailForms(parts: MailFormParts) {
         const { fields, parameters, requester } = form
         const identifier = fields.get(FIELDS[kind])
         if (identifier === undefined && fields.has('token')) return renew(visit, form)
-        if (!identifier) return show(visit, form, { mode: 'invalid' })
+        if (!identifier?.trim()) return show(visit, form, { mode: 'invalid' })
         if (identifier.includes('\0')) return pages.showError(ctx, 'bad_request')
         const waitMs = await cooldown.count(kind, identifier, requester)
         const { clientId } = parameters

@@ -1,10 +1,10 @@
 /** How passwords are hashed and compared, and which new ones are refused: for their length, or because they are easy to guess. */
-import type { CheckedOptions } from '../options.ts'
 import { within, type Clock } from '../clock.ts'
-import { createHashing } from '../crypto/hashing.ts'
+import { createHashing, type Hashing } from '../crypto/hashing.ts'
 import { isPlain, isShortEnough } from '../crypto/password.ts'
 import { AccountFlowsError, errorName, isJsonObject } from '../errors.ts'
 import type {
+  Log,
   PasswordRefusal,
   ReasonWords,
   RefusedNewPassword,
@@ -18,10 +18,15 @@ import { createIsLeaked } from './range-service.ts'
 
 export type PasswordRules = ReturnType<typeof createPasswords>['passwordRules']
 
-type PasswordOptions = Pick<
-  CheckedOptions,
-  'hashing' | 'bcryptCost' | 'brand' | 'baseUrl' | 'validatePassword' | 'clock' | 'log'
->
+interface PasswordOptions {
+  hashing?: Hashing | undefined
+  bcryptCost: number
+  brand: { name?: string | undefined }
+  baseUrl: URL
+  validatePassword?: ValidatePassword | undefined
+  clock: Clock
+  log: Log
+}
 
 export function createPasswords(options: PasswordOptions, settings: () => Settings) {
   const { hashing, bcryptCost, brand, baseUrl, validatePassword, clock, log } = options

@@ -84,6 +84,11 @@ export const settingsTable = {
     expected: 'at most 64 printable characters, without spaces at its ends',
     accepts: (value) => isPrintable(value) && value.length <= 64 && value.trim() === value,
   }),
+  mailReplyTo: text('mail_reply_to', {
+    meaning: 'Address that answers to a mail go to. Without it, they go to the sender.',
+    expected: 'one plain e-mail address',
+    accepts: isMailAddress,
+  }),
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning:
       'When true, the user gets a mail after a reset, an invitation or `flows.passwordChanged`. It says that the password was changed.',

@@ -5,7 +5,15 @@ import { deviceText } from './device.ts'
 import { fill, type Catalog, type Values } from './locales.ts'
 import { SAMPLE_APPS, SAMPLE_CODE, type SignedOutApps } from './page-locals.ts'
 import type { Templates } from './templates.ts'
-import { appsText, factsOf, lifetimeText, nameText, timeText, unlinkable } from './wording.ts'
+import {
+  appsText,
+  factsOf,
+  isolated,
+  lifetimeText,
+  nameText,
+  timeText,
+  unlinkable,
+} from './wording.ts'
 
 export type MailName = MailTemplate | 'test'
 
@@ -48,7 +56,7 @@ export function renderMail(
   brand: ShownBrand = {},
 ) {
   const { t, lang, dir } = catalog
-  const values = valuesOf(catalog, name, locals)
+  const values = valuesOf(catalog, name, locals, brand)
   const byName = new Map(Object.entries(values))
   const filled = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
   const text = filled.replace(/\n{3,}/g, '\n\n')
@@ -70,8 +78,8 @@ function addressOf(supportUrl: string): string {
   return protocol === 'mailto:' ? pathname : supportUrl
 }
 
-function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
-  const { t, lang } = catalog
+function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: ShownBrand) {
+  const { t, lang, dir } = catalog
   const { username, link, notMe = '', lifetimeMs, apps, isByAdmin, isByHost } = locals
   const isNotice = NOTICES.has(name)
   const word = (key: string, values?: Values) => t(`mail.${name}.${key}`, values)
@@ -80,8 +88,11 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals) {
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const host = isByHost ? '_host' : ''
   const form = isByAdmin ? '_admin' : host || (client && '_client')
+  const title = word('subject')
   return {
-    title: word('subject'),
+    title,
+    // Who writes and why: many programs show the first line beside the subject.
+    headline: brand.name === undefined ? title : `${isolated(brand.name, dir)} · ${title}`,
     preheader: word('preheader', { lifetime }),
     greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
     lead: word(`lead${form}`, { client }),

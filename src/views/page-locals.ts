@@ -1,4 +1,4 @@
-/** The table of pages: what each page gets in each mode, its status, its icon and its samples. */
+/** The table of pages: what each page gets in each mode, its status and its samples. */
 import type { LinkReason, VerificationReason } from '../contract/parameters.ts'
 import type {
   RequestParameters,
@@ -153,14 +153,6 @@ type Mode = PageLocals[PageName]['mode']
 
 /** Modes with the status 400, besides the refusals of a password. */
 export const REFUSING: readonly Mode[] = ['invalid', 'expired', 'ended']
-
-/** The icon of a page, by its reason, or else by its mode. */
-export const ICONS: readonly (readonly [icon: string, of: readonly (Mode | LinkReason)[]])[] = [
-  ['mail', ['sent', 'confirm', 'elsewhere', 'superseded']],
-  ['good', ['done', 'stopped', 'secured', 'unverified', 'signed_out', 'verified', 'signed_in']],
-  ['late', ['later', 'ended', 'expired']],
-  ['who', ['other_account']],
-]
 
 const HOUR_MS = 3_600_000
 export const SAMPLE_CODE = { code: '042917', at: new Date(0) }

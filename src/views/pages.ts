@@ -1,12 +1,12 @@
 /** From the locals of a page to its HTML. What a page is like follows from its name, its mode, its reason and its fault. */
 import { createHash } from 'node:crypto'
-import { formQuery } from '../contract/parameters.ts'
+import { formQuery, type LinkReason } from '../contract/parameters.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import { maskedAddress } from '../settings/addresses.ts'
 import type { ShownBrand } from './brand.ts'
 import { wordsIn } from './languages.ts'
 import type { Catalog, Values } from './locales.ts'
-import { ERROR_STATUS, ICONS, REFUSING, type PageLocals, type PageName } from './page-locals.ts'
+import { ERROR_STATUS, REFUSING, type PageLocals, type PageName } from './page-locals.ts'
 import type { Templates } from './templates.ts'
 import {
   amountText,
@@ -113,11 +113,26 @@ function titlesOf(name: PageName, { mode, reason, code }: AnyLocals): string[] {
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${reason}.title`)
 }
 
-/** The icon of the page. `undefined`: the page has a form to fill in. */
-function stateIcon(name: PageName, { mode, reason }: AnyLocals): string | undefined {
-  if (name === 'verify-email' && reason === 'used') return 'good'
-  const [icon] = ICONS.find(([, all]) => all.includes(reason ?? mode)) ?? []
-  return icon ?? (reason !== undefined || name === 'error' ? 'bad' : undefined)
+type State = All['mode'] | LinkReason
+
+/** The icons of states: of one page, or of any. The other links and errors have `bad`. */
+const ICONS: readonly (readonly [icon: string, of: readonly (State | `${PageName}.${State}`)[]])[] =
+  [
+    ['mail', ['sent', 'confirm', 'elsewhere', 'superseded']],
+    ['good', ['done', 'verified', 'signed_in', 'verify-email.used']],
+    ['safe', ['stopped', 'secured', 'unverified', 'signed_out']],
+    ['late', ['ended', 'expired', 'too_many_requests', 'unavailable']],
+    ['note', ['used', 'changed', 'later', 'not-me.done']],
+    ['who', ['other_account']],
+  ]
+
+/** The icon of the page, by its reason, or else by its mode. `undefined`: the page has a form to fill in. */
+function stateIcon(name: PageName, { mode, reason, code }: AnyLocals): string | undefined {
+  const isOver = mode === 'elsewhere' && !code
+  const state = isOver ? 'ended' : (reason ?? mode)
+  const iconOf = (key: string) => ICONS.find(([, all]) => all.some((each) => each === key))?.[0]
+  const other = reason !== undefined || name === 'error' ? 'bad' : undefined
+  return iconOf(`${name}.${state}`) ?? iconOf(state) ?? other
 }
 
 function faultsOf(

@@ -55,7 +55,7 @@ async function requestsOf(page: Page): Promise<string[]> {
   return urls
 }
 
-const OWN = /\/(mailbox|example\.css|oauth2\/account-flows\.(css|svg))$/
+const OWN = /\/(mailbox(\.js|\?after=[\w-]*)?|example\.css|oauth2\/account-flows\.(css|svg))$/
 
 describeInChromium('The mailbox of the example server [full]', (browser) => {
   const file = suiteFolder()
@@ -67,6 +67,7 @@ describeInChromium('The mailbox of the example server [full]', (browser) => {
     )
   })
   const ours = suiteExampleServer(() => ({ SEED_FILE: file('seed.json') }))
+  const fresh = suiteExampleServer(() => ({ SEED_FILE: file('seed.json') }))
   const hostile = suiteExampleServer(() => ({
     SEED_FILE: file('seed.json'),
     VIEWS_DIRECTORY: viewsDirectory({ 'mails/password-reset.pug': HOSTILE_MAIL }),
@@ -90,10 +91,34 @@ describeInChromium('The mailbox of the example server [full]', (browser) => {
     const html = page.frameLocator('iframe').first()
     const button = html.getByRole('link', { name: 'Set a new password' })
     expect(await button.evaluate((it) => getComputedStyle(it).display)).to.equal('inline-block')
+    const href = await button.getAttribute('href')
     const text = page.locator('.mail a[href*="reset-password"]').first()
-    expect(await text.getAttribute('href')).to.equal(await button.getAttribute('href'))
+    expect([await frame.isVisible(), await text.isVisible()]).to.deep.equal([true, false])
+    await page.getByLabel('Text', { exact: true }).first().press('Space')
+    expect([await frame.isVisible(), await text.isVisible()]).to.deep.equal([false, true])
+    expect(await text.getAttribute('href')).to.equal(href)
+    await page.getByLabel('HTML', { exact: true }).first().press('Space')
     await button.press('Enter')
     await page.waitForSelector('[data-page=reset-password][data-mode=form]')
+  })
+
+  it('shows each new mail by itself, on top and open, and leaves the others as they were', async () => {
+    const asks = () =>
+      createBrowser(fresh.baseUrl).postForm('/oauth2/forgot-password', {
+        identifier: 'mallory@example.com',
+      })
+    await page.goto(`${fresh.baseUrl}/mailbox`)
+    await page.waitForSelector('[data-mode=empty]')
+    await asks()
+    const mails = page.locator('[data-mode=mails] article')
+    await mails.first().getByLabel('Text', { exact: true }).press('Space')
+    const known = await mails.first().getAttribute('id')
+    await asks()
+    await mails.nth(1).waitFor()
+    expect(await mails.nth(1).getAttribute('id')).to.equal(known)
+    expect(await mails.first().locator('iframe').isVisible()).to.equal(true)
+    expect(await mails.nth(1).locator('.mail').isVisible()).to.equal(true)
+    expect(await mails.count()).to.equal(2)
   })
 
   it('runs nothing of the name of a user, in HTML and in text (XSS-01)', async () => {
@@ -103,7 +128,10 @@ describeInChromium('The mailbox of the example server [full]', (browser) => {
     const shown = await page.frameLocator('iframe').first().locator('body').innerText()
     expect(shown).to.include('<script>')
     expect(await page.locator('.mail').first().innerText()).to.include('<script>')
-    expect(await page.locator('script, img').count()).to.equal(0)
+    const loaded = page.locator('script, img')
+    expect(
+      await loaded.evaluateAll((all) => all.map((it) => it.getAttribute('src'))),
+    ).to.deep.equal(['/mailbox.js'])
     expect(await page.title()).to.equal('Mailbox · Acme')
     expect(requests.filter((url) => !OWN.test(url))).to.deep.equal([])
   })

@@ -94,7 +94,8 @@ for (const [look, { colorScheme, width, height, locale, brand }] of Object.entri
   const ofExample = example.ids.map((id): Shown => [
     `example.${id}.${look}`,
     async (page) => {
-      // With its policy, which lets a mail have its styles.
+      // With its policy, which lets a mail have its styles, and without its script, which would look for mails.
+      await page.route('**/mailbox.js', (route) => route.abort())
       await page.goto(`${example.origin}/mailbox`)
       await page.setContent(example.htmlOf(id, locale))
     },

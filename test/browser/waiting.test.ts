@@ -79,7 +79,10 @@ describeInChromium('The page that waits [full]', (browser) => {
       await isTold(login, words.get('verify-email.blocked.wrong'))
       // The field has the focus, and Enter is the button.
       await page.waitForFunction(() => document.activeElement?.id === 'code')
-      await page.keyboard.type(login.code)
+      await page.keyboard.type(login.code.slice(0, 1))
+      expect(await page.getAttribute('#code', 'aria-invalid')).to.equal('false')
+      expect(await page.locator('.fault').count()).to.equal(0)
+      await page.keyboard.type(login.code.slice(1))
       await page.keyboard.press('Enter')
       await login.isAtApp()
     })

@@ -24,11 +24,30 @@ const OWN = new URL('words/', EXAMPLE)
 const LANGUAGES = languagesIn(OWN)
 const ENGLISH = wordsIn(OWN, 'en')
 
+/** How other people spell it. */
+const OTHER_SPELLINGS = {
+  en: /e-mail/i,
+  de: /\bemail|(?<!e-)\bmails?\b/i,
+  fr: /courriel|\bemail|(?<!e-)\bmails?\b/i,
+  es: /e-?mail/i,
+  it: /e-mail|\bmails?\b/i,
+  nl: /\bemail|testmail|(?<!e-)\bmails?\b/i,
+  'pt-BR': /\bemail|(?<!e-)\bmails?\b/i,
+  'zh-Hans': /电子邮/,
+}
+
 describe('The words of the example', () => {
   it('are there in the languages of the package, and say the same in each', () => {
     expect(LANGUAGES).to.deep.equal(languagesIn(SHARED))
     for (const lang of LANGUAGES) {
       expect(placeholders(wordsIn(OWN, lang)), lang).to.deep.equal(placeholders(ENGLISH))
+    }
+  })
+
+  it('spell "email" in one way in each language, like those of the package', () => {
+    for (const [lang, other] of Object.entries(OTHER_SPELLINGS)) {
+      const all = Object.values({ ...wordsIn(SHARED, lang), ...wordsIn(OWN, lang) })
+      expect(all.filter((text) => other.test(text))).to.deep.equal([])
     }
   })
 

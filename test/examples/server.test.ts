@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { readdir, stat, writeFile } from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
@@ -32,7 +33,7 @@ import {
   type Variables,
 } from '../support/example-server.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
-import { suiteFolder } from '../support/folders.ts'
+import { ROOT, suiteFolder } from '../support/folders.ts'
 
 const { scripts }: { scripts: { start: string } } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
@@ -70,6 +71,18 @@ async function settingsAt({ baseUrl, adminToken }: ExampleServer) {
   const headers = { authorization: `Bearer ${adminToken}` }
   const answer = await fetch(`${baseUrl}/admin/api/settings`, { headers })
   return { status: answer.status, settings: (await answer.json()) as Record<string, string> }
+}
+
+/** Types the command of the front page into a shell, as it stands there. */
+async function runsItsCommand({ baseUrl, adminToken }: ExampleServer): Promise<string> {
+  const { text } = await createBrowser(baseUrl).get('/')
+  const [, command = ''] = /<pre[^>]*>\n([^<]*)/.exec(text) ?? []
+  const { stdout } = spawnSync('/bin/sh', ['-c', decodeEntities(command)], {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'], ADMIN_TOKEN: adminToken },
+    encoding: 'utf8',
+  })
+  return stdout
 }
 
 const SEED = {
@@ -135,6 +148,8 @@ describe('The example server', () => {
         expectPage(answer, 200, 'verify-email', 'blocked')
         const { settings } = await settingsAt(shipped)
         expect(settings['email_link_confirmation']).to.equal(mode)
+        expect(shipped.output()).to.not.include('WARNING')
+        expect(await runsItsCommand(shipped)).to.include('bob@example.com')
       })
     }
 
@@ -157,14 +172,29 @@ describe('The example server', () => {
           () => false,
         )
       expect(await isOpen(server)).to.equal(false)
-      const everywhere = await startExampleServer({ HOST: '0.0.0.0' })
+      const everywhere = await startExampleServer({ HOST: '0.0.0.0', ADMIN_TOKEN: undefined })
       ends.push(everywhere.kill)
       expect(await isOpen(everywhere)).to.equal(true)
+      expect((await createBrowser(everywhere.baseUrl).get('/')).text).to.not.include('<pre')
       const answer = await signIn(createBrowser(everywhere.baseUrl), 'alice')
       expectPage(answer, 200, 'demo', 'signed_in')
     })
 
     const production = { NODE_ENV: 'production', SIGNING_KEYS: OLD }
+
+    it('shows its admin token to nobody but the developer at this machine', () => {
+      const shows = (variables: Variables) => readEnvironment(variables).isPlayground
+      expect(shows({})).to.equal(true)
+      for (const variables of [
+        { HOST: '0.0.0.0' },
+        { BASE_URL: 'https://id.example' },
+        { MONGODB_URI: 'mongodb://localhost/id' },
+        { DATABASE_URL: 'postgres://localhost/id' },
+        { SEED_FILE: 'own.json' },
+        { ...production, SEED_FILE: 'own.json' },
+      ])
+        expect(shows(variables), JSON.stringify(variables)).to.equal(false)
+    })
 
     it('has a mailbox on the embedded store, or where somebody asks for it, and never in production', () => {
       const own = { ...production, SEED_FILE: 'own.json' }
@@ -233,6 +263,7 @@ describe('The example server', () => {
       const { text } = await browserAt().get('/')
       for (const said of ['alice-password', 'bob-password', '/demo/start', '/mailbox'])
         expect(text).to.include(said)
+      expect(text).to.include('$ADMIN_TOKEN').and.not.include(server.adminToken)
       const stylesheet = await browserAt().get('/example.css')
       expect(stylesheet.headers.get('content-type')).to.include('text/css')
     })

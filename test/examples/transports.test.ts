@@ -9,6 +9,7 @@ import { serve, type Served } from '../support/serve.ts'
 
 const MAIL = {
   from: { name: 'The "Service"', address: 'accounts@idp.example' },
+  replyTo: 'help@idp.example',
   to: 'ann@users.example',
   subject: 'Set a new password',
   text: 'Open https://id.example/x?token=t1',

@@ -614,7 +614,12 @@ for (const [kind, path, name, command] of FORMS) {
     }
 
     it('is not asked about forms that are refused, that another site posts (HDR-04), or beyond the limit of an address', async () => {
-      for (const form of [{}, { identifier: '' }, { other: 'a' }])
+      for (const form of [
+        {},
+        { identifier: '' },
+        { identifier: ' ', username: ' ' },
+        { other: 'a' },
+      ])
         expect((await post(form)).status).to.equal(400)
       const twice = `${name}=a&${name}=b`
       const refused = await createUserAgent().post(`${h.oauthUrl}/${path}`, twice)

@@ -317,8 +317,10 @@ onEachStore('A way to another link', (technology) => {
     const user = await h.addVerified()
     const query = new URLSearchParams({ ...parameters, ui_locales: 'de' })
     const start = await french.get(`${h.oauthUrl}/forgot-password?${query}`)
-    const nameless = await press(french, start, '/forgot-password', { typed: { identifier: '' } })
-    expectGerman(nameless, 'invalid')
+    for (const identifier of ['', ' \t']) {
+      const nameless = await press(french, start, '/forgot-password', { typed: { identifier } })
+      expectGerman(nameless, 'invalid')
+    }
     for (const identifier of [user.username, 'nobody at all']) {
       const sent = await press(french, start, '/forgot-password', { typed: { identifier } })
       expectGerman(sent, 'sent')

@@ -136,7 +136,11 @@ describe('POST {oauth_path}/resend-verification (4.7)', () => {
     const { username = '', ...fields } = login.blocked.hidden
     const parameters: Record<string, string> = { ...fields, ui_locales: 'de en' }
     const known = await jobs(h)
-    for (const form of [{ ...parameters, username: '' }, parameters]) {
+    for (const form of [
+      { ...parameters, username: '' },
+      { ...parameters, username: ' \t' },
+      parameters,
+    ]) {
       const page = await post(form)
       expectMode(page, 400, 'invalid')
       expect(page.text).to.include('Geben Sie Ihren Benutzernamen ein.')

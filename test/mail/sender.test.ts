@@ -77,6 +77,17 @@ describe('createMailSender()', () => {
     expect(senders).to.deep.equal([address, `Accounts <${address}>`, address])
   })
 
+  it('lets answers go where the admin says, and to the sender otherwise', async () => {
+    const server = await start()
+    await keeper.change(settingsOf(server, 'a'))
+    for (const mail_reply_to of ['', 'help@a.example', '']) {
+      await keeper.change({ mail_reply_to })
+      await send()
+    }
+    const replies = server.mails.map(({ raw }) => /^Reply-To: (.+)\r$/m.exec(raw)?.[1])
+    expect(replies).to.deep.equal([undefined, 'help@a.example', undefined])
+  })
+
   it('can send once host, port and sender are set, or into a development mailbox', async () => {
     const server = await start()
     const { smtp_from, ...others } = settingsOf(server, 'a')

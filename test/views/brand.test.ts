@@ -75,7 +75,7 @@ describe('A brand', () => {
   })
 
   it('is in every mail: its logo with its name above, or its name alone where no mail program shows it, its colour at the button, its addresses below', () => {
-    for (const { name, html, text } of everyMail(views)) {
+    for (const { name, html, text, subject } of everyMail(views)) {
       const { find } = read(html)
       expect(find('img').map(({ attribs: { src, alt } }) => [src, alt])).to.deep.equal([
         ['https://id.example/logos/acme.png?v=2', 'Acme & Co'],
@@ -86,6 +86,7 @@ describe('A brand', () => {
       if (name !== 'test') expect(html).to.contain(`bgcolor="${accent}"`)
       const below = `Acme & Co\n${HOME}\nHelp: help@acme.example`
       expect(text.trimEnd().split('\n\n').at(-1)).to.equal(below)
+      expect(text.split('\n')[0]).to.equal(`Acme & Co · ${subject}`)
       if (name !== 'test') expect(text.split('\n')).to.include(LINK)
     }
     for (const { html } of everyMail(viewsOf({ name: 'Acme', logo: '/logo.svg' }))) {

@@ -34,6 +34,7 @@ describe('mails', () => {
       const asked = { clientName: 'Shop & Co', userAgent: EDGE, login }
       const mail = views.mail(name, { ...locals, ...asked })
       const html = read(mail.html).whole
+      expect(mail.text.split('\n')[0]).to.equal(mail.subject)
       for (const part of [mail.text.replaceAll('\n', ' '), html]) {
         expect(part).to.contain('Hello ada,')
         expect(part).to.contain('Shop & Co')

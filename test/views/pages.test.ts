@@ -140,6 +140,29 @@ describe('Every page', () => {
     expect(sheet?.attribs['href']).to.match(/^\/account-flows\.css\?v=[\w-]{12}$/)
   })
 
+  it('has a picture that says what its title says: green where something is done, red where something is wrong', () => {
+    const withIcon = (icon: string) => {
+      const shown = pages.filter(({ find }) => find('svg')[0]?.attribs['class'] === `icon ${icon}`)
+      const names = shown.map(({ name, mode, reason }) => [name, reason ?? mode].join(' '))
+      return [...new Set(names)].filter((each) => !each.startsWith('error '))
+    }
+    expect(withIcon('good')).to.have.members([
+      'reset-password done',
+      'accept-invitation done',
+      'verify-email used',
+      'verify-email verified',
+      'verify-email signed_in',
+    ])
+    expect(withIcon('bad')).to.have.members([
+      'reset-password unknown',
+      'accept-invitation unknown',
+      'verify-email unknown',
+      'not-me unknown',
+    ])
+    const over = show('verify-email', { mode: 'elsewhere', username: 'ada' })
+    expect(over.find('svg')[0]?.attribs['class']).to.equal('icon late')
+  })
+
   it('labels each field, has what describes it, and says where its forms go', () => {
     for (const { name, mode, label, find, forms, all } of pages) {
       const ids = all.flatMap(({ attribs }) => attribs['id'] ?? [])

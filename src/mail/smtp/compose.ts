@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { AccountFlowsError } from '../../errors.ts'
 import type { OutgoingMail } from '../sending.ts'
 import { isMailAddress } from '../../settings/addresses.ts'
+import type { Settings } from '../../settings/table.ts'
 import type MimeNode from 'nodemailer/lib/mime-node'
 import type * as qp from 'nodemailer/lib/qp'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
@@ -16,7 +17,8 @@ export function composeMail(
   {
     smtpFrom: from,
     smtpFromName: fromName = '',
-  }: { smtpFrom: string; smtpFromName?: string | undefined },
+    mailReplyTo: replyTo,
+  }: Pick<Settings, 'smtpFromName' | 'mailReplyTo'> & { smtpFrom: string },
   messageId = newMessageId(from),
 ): Buffer {
   mustBeAddress(to)
@@ -25,6 +27,7 @@ export function composeMail(
   node.setHeader([
     ...Object.entries(headersOf(kind)).map(([key, value]) => ({ key, value })),
     { key: 'From', value: { name: fromName, address: from } },
+    ...(replyTo ? [{ key: 'Reply-To', value: { name: '', address: replyTo } }] : []),
     { key: 'To', value: { name: '', address: to } },
     { key: 'Subject', value: subject },
     { key: 'Message-ID', value: messageId },

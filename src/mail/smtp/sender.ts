@@ -13,7 +13,9 @@ import { createPool, type Peer, type Pool, type Semaphore } from './pool.ts'
 import { handOver, isInUse } from './transport.ts'
 
 // A new refresh token needs no new access token. Otherwise each of many processes would make all others renew theirs.
-const KEYS = Object.keys(settingsTable).filter((key) => /^smtp(?!OauthRefresh)/.test(key))
+const KEYS = Object.keys(settingsTable).filter((key) =>
+  /^(?:smtp(?!OauthRefresh)|mailReplyTo)/.test(key),
+)
 // One mailbox at one mail server has one access token, so that no refresh token is used twice at once.
 const PURPOSE = KEYS.filter((key) => !/From|Tls|Password/.test(key))
 /** Servers accept only a limited number of mails over one connection. */

@@ -26,13 +26,13 @@ export async function handOver(
 ) {
   const { to, text, html, kind } = mail
   mustBeAddress(to)
-  const { smtpFrom: address, smtpFromName: name = '' } = settings
+  const { smtpFrom: address, smtpFromName: name = '', mailReplyTo: replyTo } = settings
   const from = address === undefined ? undefined : { name, address }
   const messageId = from && newMessageId(from.address)
   // A transport may write the subject into a header as it is.
   const subject = mail.subject.replaceAll(/\p{Cc}+/gu, ' ')
   const handed = {
-    ...defined({ from, messageId }),
+    ...defined({ from, replyTo, messageId }),
     to,
     subject,
     text,
