@@ -27,20 +27,11 @@ export function madeFrom<Made extends object>(record: object, made: Made): Made 
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
-  function read(stored: Stored): T | undefined {
-    const record = kind.read(stored)
-    if (record) origins.set(record, stored)
-    return record
-  }
+  const read = (stored: Stored) => remember(kind.read(stored), stored)
 
   /** Finds damaged records too; their `record` is `undefined`. */
-  async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
-    const named = Object.entries(defined(equal)).map(([name, one]) => [snakeCase(name), one])
-    const found = await records.find(kind, {
-      ...query,
-      equal: Object.fromEntries(named),
-      ...defined({ by: by && snakeCase(by) }),
-    })
+  async function findAll(query: QueryOf<T>) {
+    const found = await records.find(kind, storedQuery(query))
     return found.map((stored) => ({ id: stored.id, record: read(stored) }))
   }
 
@@ -111,6 +102,18 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     updateAll: async (all: readonly Which[], next: (record: T) => T | undefined) =>
       (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
   }
+}
+
+/** Keeps where a record was found. */
+function remember<T extends object>(record: T | undefined, stored: Stored): T | undefined {
+  if (record) origins.set(record, stored)
+  return record
+}
+
+/** The query with the names of the stored fields. */
+function storedQuery<T>({ equal = {}, by, ...query }: QueryOf<T>): Query {
+  const named = Object.entries(defined(equal)).map(([name, one]) => [snakeCase(name), one])
+  return { ...query, equal: Object.fromEntries(named), ...defined({ by: by && snakeCase(by) }) }
 }
 
 /** Yields pages of at most `limit` records. Leaves out damaged records. */
