@@ -85,7 +85,7 @@ export const settingsTable = {
     accepts: (value) => isPrintable(value) && value.length <= 64 && value.trim() === value,
   }),
   mailReplyTo: text('mail_reply_to', {
-    meaning: 'Address that answers to a mail go to. Without it, they go to the sender.',
+    meaning: 'Address that replies to a mail go to. Without it, they go to the sender.',
     expected: 'one plain e-mail address',
     accepts: isMailAddress,
   }),

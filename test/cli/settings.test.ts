@@ -565,7 +565,7 @@ describe('account-flows settings history and rollback', () => {
     expect(await terminal.exited).to.equal(1)
     expectSaid(
       terminal.stderr().replace(/\s+/g, ' '),
-      'somebody else just changed the settings',
+      'another admin just changed the settings',
       'account-flows settings history',
     )
     expect(await stored()).to.deep.equal(before)
