@@ -33,7 +33,7 @@ export interface Environment {
   adminToken: string | undefined
   /** `undefined`: those of the checkout. */
   signingKeys: string[] | undefined
-  /** Nobody but the developer at this machine reaches the server, and it ends with all that it holds. */
+  /** Only this machine reaches the server, no proxy is declared, and nothing is kept when it ends. */
   isPlayground: boolean
   /** Absolute. */
   seedFile: string
@@ -79,7 +79,8 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   const hasMailbox = flag('MAILBOX', isEmbedded)
   const host = text('HOST') ?? '127.0.0.1'
   const baseUrl = checkBaseUrl(text('BASE_URL') ?? `http://localhost:${port}`, isProduction)
-  const isHere = isLoopback(host) && isLoopback(new URL(baseUrl).hostname)
+  const trustedProxies = wholeNumber('TRUST_PROXY', 0, 0, 100)
+  const isHere = isLoopback(host) && isLoopback(new URL(baseUrl).hostname) && trustedProxies === 0
   return {
     host,
     port,
@@ -98,7 +99,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
       floorMs: wholeNumber('RESPONSE_DELAY_FLOOR_MS', 250, 0, 60_000),
       jitterMs: wholeNumber('RESPONSE_DELAY_JITTER_MS', 500, 0, 60_000),
     },
-    trustedProxies: wholeNumber('TRUST_PROXY', 0, 0, 100),
+    trustedProxies,
     bcryptCost: wholeNumber('BCRYPT_COST', 12, 4, 31),
     hasMailbox: hasMailbox && !isProduction,
     isProduction,

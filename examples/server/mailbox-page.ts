@@ -45,7 +45,8 @@ export function mailboxPage({ messages, show, paths }: MailboxPageParts) {
     show(ctx, {
       name: 'mailbox',
       mode: mails.length > 0 ? 'mails' : 'empty',
-      showsMails: true,
+      showsMails: mails.length > 0,
+      script: 'mailbox.js',
       content: (words) =>
         html`<noscript>
             <p><a href="${paths.base}/mailbox">${words.t('mailbox.again')}</a></p>

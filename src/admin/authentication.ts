@@ -64,7 +64,7 @@ function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
     currentDate: now(),
   })
 
-  /** `undefined`: no key of the issuer fits. */
+  /** `undefined`: no key of the issuer accepts it. */
   async function payloadOf(token: string): Promise<JWTPayload | undefined> {
     try {
       return (await jwtVerify(token, keyOf, expected())).payload

@@ -27,7 +27,7 @@ export const Link = object('The state of a link; never the link itself.', {
 export type LinkQuery = z.infer<typeof LinkQuery>
 export const LinkQuery = object('A link from a mail. It stays usable.', { link: given })
 
-const { kind, state, client_id, mail_id, ...times } = Link.partial().shape
+const { kind, state, client_id, mail_id, ...others } = Link.partial().shape
 
 export type LinkExplanation = z.infer<typeof LinkExplanation>
 export const LinkExplanation = object('What a link is, and what became of it.', {
@@ -43,7 +43,7 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
   altered: list(text, 'Names of the parameters that were changed after the mail was sent.'),
   account_id: optional(text),
   client_id,
-  ...times,
+  ...others,
   mail_id,
   history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
 })

@@ -69,7 +69,7 @@ export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
     /** The last recorded event first. */
     async list(query: AuditQuery): Promise<RecordedEvent[]> {
       const { id, accountId, identifierHash, types: type, recordedFrom: from, limit } = query
-      const equal = { identifierHash, accountId, type }
+      const equal = defined({ identifierHash, accountId, type })
       const newest = { id, equal, by: 'recordedAt', isDescending: true, limit } as const
       return (await firstWanted(events, { ...newest, ...defined({ from }) })).map(eventOf)
     },

@@ -1,5 +1,5 @@
 /** Back-channel logouts: which clients are to be notified of an ended account, and which have been. */
-import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
+import { defined, holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 import { firstWanted, queueOf, tableOf } from './table.ts'
 import type { Records } from './records.ts'
 
@@ -125,7 +125,7 @@ export function clientLogouts(records: Records) {
     /** Finds the logouts of one account, or of one of its ends: newest first, at most 100. */
     find({ accountId, endId }: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
       const newest = { by: 'requestedAt', isDescending: true, limit: 100 } as const
-      return firstWanted(logouts, { ...newest, equal: { accountId, endId } })
+      return firstWanted(logouts, { ...newest, equal: { accountId, ...defined({ endId }) } })
     },
   }
 }

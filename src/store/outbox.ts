@@ -177,7 +177,7 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
       const { id, state, accountId, requestedBefore: below, requestedFrom: from, limit } = query
       const isAsked = (job: JobRecord) =>
         job.state !== 'over' && (state !== 'waiting' || job.state !== 'dead')
-      const equal = { accountId, state: state === 'dead' ? state : undefined }
+      const equal = defined({ accountId, state: state === 'dead' ? state : undefined })
       const newest = { id, equal, by: 'requestedAt', isDescending: true, limit } as const
       const found = await firstWanted(jobs, { ...newest, ...defined({ below, from }) }, isAsked)
       return found.map((job) => statusOf(job, at))

@@ -1,5 +1,5 @@
 /** The records of one kind, with the field names of the code: how to find and change them. */
-import { ANY, type Query, type Stored, type Value } from './record-store.ts'
+import { ANY, checkLimit, type Query, type Stored, type Value } from './record-store.ts'
 import { defined, snakeCase, type KindOf } from './kind.ts'
 import type { Changed, Records } from './records.ts'
 import { newId } from '../crypto/token.ts'
@@ -8,7 +8,7 @@ type Name<T> = Exclude<keyof T & string, 'id'>
 
 /** A query with the field names of the code. */
 export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
-  equal?: { readonly [N in Name<T>]?: Value | readonly Value[] | undefined }
+  equal?: { readonly [N in Name<T>]?: Value | readonly Value[] }
   by?: Name<T>
 }
 
@@ -112,7 +112,7 @@ function remember<T extends object>(record: T | undefined, stored: Stored): T | 
 
 /** The query with the names of the stored fields. */
 function storedQuery<T>({ equal = {}, by, ...query }: QueryOf<T>): Query {
-  const named = Object.entries(defined(equal)).map(([name, one]) => [snakeCase(name), one])
+  const named = Object.entries(equal).map(([name, values]) => [snakeCase(name), values])
   return { ...query, equal: Object.fromEntries(named), ...defined({ by: by && snakeCase(by) }) }
 }
 
@@ -138,14 +138,14 @@ const PAGE = 200
 
 /**
  * Returns the first wanted records, at most `limit`; with an `id`, that record only. Each record of the kind has the field `by`. An index
- * answers the first field of `equal` that is defined; the others are compared here.
+ * answers the first field of `equal`; the others are compared here.
  */
 export async function firstWanted<T extends { id: string }>(
   table: Table<T>,
   { id, limit, equal = {}, ...query }: QueryOf<T> & { by: Name<T>; id?: string | undefined },
   isWanted: (record: T) => boolean = () => true,
 ): Promise<T[]> {
-  const fields = Object.entries(defined(equal))
+  const fields = Object.entries(equal)
   const isFound = (record: T) =>
     fields.every(([name, values]) => [values].flat().includes(Reflect.get(record, name))) &&
     isWanted(record)
@@ -153,6 +153,7 @@ export async function firstWanted<T extends { id: string }>(
     const record = await table.getReadable(id)
     return record && isFound(record) ? [record] : []
   }
+  checkLimit(limit)
   const indexed = { ...equal }
   for (const [name] of fields.slice(1)) Reflect.deleteProperty(indexed, name)
   const wanted: T[] = []

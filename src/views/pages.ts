@@ -122,7 +122,7 @@ const ICONS: readonly (readonly [icon: string, of: readonly (State | `${PageName
     ['good', ['done', 'verified', 'signed_in', 'verify-email.used']],
     ['safe', ['stopped', 'secured', 'unverified', 'signed_out']],
     ['late', ['ended', 'expired', 'too_many_requests', 'unavailable']],
-    ['note', ['used', 'changed', 'later', 'not-me.done']],
+    ['info', ['used', 'changed', 'later', 'not-me.done']],
     ['who', ['other_account']],
   ]
 

@@ -173,6 +173,8 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
       'reset-password',
       'done',
     )
+    await user.mail(3)
+    await h.isIdle()
     expectPage(await disown(notMeOf(await user.mail(1))), 200, 'not-me', 'secured')
     await expectSecured(user)
 

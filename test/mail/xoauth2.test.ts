@@ -283,7 +283,7 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
     await put({ smtp_oauth_refresh_token: REFRESH })
     const mailIds: string[] = []
     for (const name of ['One', 'Another']) {
-      await put({ smtp_from_name: name })
+      await put({ smtp_from_name: name, mail_reply_to: `${name}@idp.example` })
       const { id } = await h.addVerified()
       mailIds.push((await admin.sendReset({ id })).mail_id)
       await eventually('a token is asked for', () => tokens.asked[0])
@@ -293,7 +293,7 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
     for (const mailId of mailIds) await outcomeOf(h, mailId, 'sent')
     expect(refreshTokensAsked()).to.deep.equal([REFRESH])
     expect(new Set(smtp.shown)).to.have.property('size', 1)
-    await admin.unsetSettings(['smtp_from_name'])
+    await admin.unsetSettings(['smtp_from_name', 'mail_reply_to'])
   })
 
   it('with a secret that no key opens, mails wait and nobody is asked, until it is given again', async () => {

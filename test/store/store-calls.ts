@@ -127,6 +127,7 @@ export function storeCalls(
     ['providerRecords.save', { id: text, model: text }, () => true],
     ['providerRecords.change', text, () => ({ next: { id: text, model: text } })],
     ['providerRecords.update', text, () => ({ id: text, model: text })],
+    ['providerRecords.take', text, () => ({ id: text, model: text })],
     ['providerRecords.updateAll', [{ id: text }], () => undefined],
     ['providerRecords.remove', text],
     ['adapter.upsert', text, {}, 60],

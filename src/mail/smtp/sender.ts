@@ -17,7 +17,7 @@ const KEYS = Object.keys(settingsTable).filter((key) =>
   /^(?:smtp(?!OauthRefresh)|mailReplyTo)/.test(key),
 )
 // One mailbox at one mail server has one access token, so that no refresh token is used twice at once.
-const PURPOSE = KEYS.filter((key) => !/From|Tls|Password/.test(key))
+const PURPOSE = KEYS.filter((key) => !/From|Reply|Tls|Password/.test(key))
 /** Servers accept only a limited number of mails over one connection. */
 const MAX_MAILS = 100
 const IDLE_MS = 15_000
