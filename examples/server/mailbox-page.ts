@@ -45,8 +45,7 @@ export function mailboxPage({ messages, show, paths }: MailboxPageParts) {
     show(ctx, {
       name: 'mailbox',
       mode: mails.length > 0 ? 'mails' : 'empty',
-      showsMails: mails.length > 0,
-      script: 'mailbox.js',
+      showsMails: true,
       content: (words) =>
         html`<noscript>
             <p><a href="${paths.base}/mailbox">${words.t('mailbox.again')}</a></p>

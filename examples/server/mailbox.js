@@ -9,8 +9,7 @@ async function look() {
   const page = new DOMParser().parseFromString(await response.text(), 'text/html')
   const mails = mailsIn(page)
   const known = mails.findIndex(({ id }) => id === newest?.id)
-  // The page of an empty mailbox may show no styles of mails.
-  if (known < 0) location.reload()
+  if (known < 0) document.querySelector('main').replaceWith(page.querySelector('main'))
   else newest.before(...mails.slice(0, known))
 }
 

@@ -28,10 +28,8 @@ export interface Page {
   uiLocales?: unknown
   /** A client that a form of this page may lead to: its redirect URI. */
   formMayLeadTo?: unknown
-  /** Mails are shown as they look: with styles and pictures of their own. */
+  /** Mails are shown as they look: with styles and pictures of their own. A script shows new ones as they arrive. */
   showsMails?: boolean
-  /** A script of the example, which may ask the server. */
-  script?: 'mailbox.js'
 }
 
 /** With status 200, unless another one was set before. */
@@ -78,7 +76,7 @@ export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
           <link rel="stylesheet" href="${oauth}/account-flows.css" />
           <link rel="stylesheet" href="${base}/example.css" />
           <link rel="icon" href="${oauth}/account-flows.svg" />
-          ${page.script && html`<script type="module" src="${base}/${page.script}"></script>`}
+          ${page.showsMails ? html`<script type="module" src="${base}/mailbox.js"></script>` : undefined}
         </head>
         <body>
           ${header}
@@ -99,7 +97,7 @@ export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
   }
 }
 
-function pageHeaders({ formMayLeadTo, showsMails, script }: Page): Record<string, string> {
+function pageHeaders({ formMayLeadTo, showsMails }: Page): Record<string, string> {
   return {
     'Content-Type': 'text/html; charset=utf-8',
     'Cache-Control': 'no-store',
@@ -107,7 +105,7 @@ function pageHeaders({ formMayLeadTo, showsMails, script }: Page): Record<string
       "default-src 'none'",
       `style-src 'self'${showsMails ? " 'unsafe-inline'" : ''}`,
       `img-src 'self'${showsMails ? ' data:' : ''}`,
-      ...(script ? ["script-src 'self'", "connect-src 'self'"] : []),
+      ...(showsMails ? ["script-src 'self'", "connect-src 'self'"] : []),
       ["form-action 'self'", ...sourceOf(formMayLeadTo)].join(' '),
       "base-uri 'none'",
       "frame-ancestors 'none'",
