@@ -22,7 +22,7 @@ module.exports = {
   'node-option': ['import=tsx/esm'],
   require: ['./test/support/hooks.ts'],
   // For a broken run: no test is about time.
-  timeout: 90_000,
+  timeout: 180_000,
   // What a process has started, a MongoDB or a Chromium, ends with it.
   exit: true,
 }
