@@ -95,24 +95,17 @@ export function createRecordLoggedOutClients(
           const client = await readClient(provider(), clientId)
           if (!client) return
           const notified = sidsToNotify(client, [...sids])
-          const canBeNotified = notified.length > 0
+          const state = notified.length > 0 ? ('waiting' as const) : ('not_notified' as const)
           const requestedAt = clock.now()
           const expiresAt = new Date(requestedAt.getTime() + LIFE_MS)
-          const logout = {
-            endId: end.id,
-            accountId,
-            clientId,
-            canBeNotified,
-            requestedAt,
-            expiresAt,
-          }
-          for (const sid of canBeNotified ? notified : [undefined])
+          const logout = { endId: end.id, accountId, clientId, state, requestedAt, expiresAt }
+          for (const sid of state === 'waiting' ? notified : [undefined])
             logouts.push({ ...logout, id: idOf([end.id, clientId, sid]), sid })
         })
       // Reads all clients at once: for each, the provider may wait for a server of the client.
       await Promise.all([...clients].map(note))
       await clientLogouts.add(logouts)
-      if (logouts.some(({ canBeNotified }) => canBeNotified)) wake()
+      if (logouts.some(({ state }) => state === 'waiting')) wake()
     })
 }
 

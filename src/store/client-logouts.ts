@@ -5,7 +5,7 @@ import type { Records } from './records.ts'
 
 const STATES = ['waiting', 'sent', 'dead', 'not_notified'] as const
 
-/** `dead`: no worker tries again. `not_notified`: the client cannot be notified. */
+/** `dead`: no worker tries again. `not_notified`: the client has no `backchannel_logout_uri`; pages and mails name it all the same. */
 export type ClientLogoutState = (typeof STATES)[number]
 
 export const CLIENT_LOGOUTS = kindOf({
@@ -17,8 +17,6 @@ export const CLIENT_LOGOUTS = kindOf({
     clientId: 'text',
     /** The session at the client. `undefined`: all sessions of the account there. */
     sid: 'text?',
-    /** `false`: the client has no `backchannel_logout_uri`. The record is there so that pages and mails can name the client. */
-    canBeNotified: 'boolean',
     requestedAt: 'time',
     /** No worker tries after this time. */
     expiresAt: 'time',
@@ -46,8 +44,8 @@ export type ClientLogout = RecordOf<typeof CLIENT_LOGOUTS>
 /** A client of an ended session or grant. Its id is made of the end, the client and its session, so a repeated request gets the same id. */
 export type NewClientLogout = Pick<
   ClientLogout,
-  'id' | 'endId' | 'accountId' | 'clientId' | 'sid' | 'canBeNotified' | 'requestedAt' | 'expiresAt'
->
+  'id' | 'endId' | 'accountId' | 'clientId' | 'sid' | 'requestedAt' | 'expiresAt'
+> & { state: 'waiting' | 'not_notified' }
 
 export type ClientLogoutJob = ClientLogout & { leaseId: string }
 
@@ -78,15 +76,14 @@ export function clientLogouts(records: Records) {
     /** Adds all in one write. Existing records stay as they are. */
     async add(added: readonly NewClientLogout[]): Promise<void> {
       const adding = added.map((logout) => {
-        const { canBeNotified, requestedAt, expiresAt } = logout
+        const { state, requestedAt, expiresAt } = logout
         return logouts.insert({
           ...logout,
-          state: canBeNotified ? 'waiting' : 'not_notified',
           attempts: 0,
           isForgotten: false,
           availableAt: requestedAt,
           // This covers a logout that no worker ever claims, too.
-          purgeAt: weekAfter(canBeNotified ? expiresAt : requestedAt),
+          purgeAt: weekAfter(state === 'waiting' ? expiresAt : requestedAt),
         })
       })
       await Promise.all(adding)

@@ -178,7 +178,7 @@ async function addLogouts({ store }: Harness, clientId: string, accountId: strin
     accountId,
     clientId,
     sid: undefined,
-    canBeNotified: true,
+    state: 'waiting' as const,
     requestedAt,
     expiresAt: new Date(requestedAt.getTime() + 24 * HOUR),
   }))

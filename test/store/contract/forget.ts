@@ -44,7 +44,7 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
     await store().notMeTokens.issue(notMe)
     await store().pendingLogins.save(login, 10)
     await store().clientLogouts.add([
-      sampleClientLogout({ accountId: userId, canBeNotified: false }),
+      sampleClientLogout({ accountId: userId, state: 'not_notified' }),
     ])
     const event = { id: randomUUID(), type: 'email_login_blocked', at: after(0) } as const
     await store().audit.record({ ...event, accountId: userId }, hour)

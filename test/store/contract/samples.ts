@@ -104,7 +104,7 @@ export function sampleClientLogout(changes: Partial<NewClientLogout> = {}): NewC
     accountId: 'ann',
     clientId: 'app',
     sid: 'session',
-    canBeNotified: true,
+    state: 'waiting',
     requestedAt: after(0),
     expiresAt: after(24 * hour),
     ...changes,
