@@ -113,6 +113,7 @@ const refused = (why: keyof typeof WHY) =>
 const LIFE_MS = 24 * 3_600_000
 /** More would take longer than a client waits for one answer. */
 const MAX_AT_ONCE = 300
+
 type RetryParts = Pick<AdminParts, 'store' | 'clock'>
 
 async function retryMail({ store, clock }: RetryParts, job: MailJobStatus) {

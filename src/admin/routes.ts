@@ -1,5 +1,15 @@
-import type { OperationName } from './operations.ts'
+import type { OperationName, Operations } from './operations.ts'
 import type { AdminScope } from './options.ts'
+
+/** A field that every such answer has. `undefined`: there is none. */
+type FieldOf<
+  Answer,
+  Field = { [F in keyof Answer]-?: undefined extends Answer[F] ? never : F }[keyof Answer],
+> = [Field] extends [never] ? undefined : Field
+
+type Rows = {
+  [N in OperationName]: readonly [string, AdminScope, FieldOf<Operations[N]['answer']>]
+}
 
 /** Where each operation is, the scope that it needs, and a field by which the client knows its answer from that of a proxy. */
 export const ROUTES = {
@@ -26,4 +36,4 @@ export const ROUTES = {
   listAudit: ['GET /audit', 'account-flows:read', 'events'],
   explainLink: ['POST /links/explain', 'account-flows:read', 'state'],
   rotateKeys: ['POST /keys/rotate', 'account-flows:settings', 'resealed'],
-} as const satisfies Record<OperationName, readonly [string, AdminScope, string | undefined]>
+} as const satisfies Rows
