@@ -35,7 +35,7 @@ export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
 /**
  * Keeps the records of oidc-provider. It hashes the id of a record, and seals the rest with the first secret, except the fields that it
- * searches by. Of a client, it seals only the client secret.
+ * searches by.
  */
 export function createOwnAdapter(parts: Parts) {
   const found: Found = new Map()
@@ -46,9 +46,9 @@ export function createOwnAdapter(parts: Parts) {
     async start() {
       const { providerRecords: records, box } = parts
       const sealAnew = async (record: ProviderRecord) => {
-        const isOld = record.sealed !== undefined && !box.isCurrent(record.sealed)
-        const payload = isOld && opened(parts, record)
-        const anew = payload && { ...record, ...sealed(box, record, payload) }
+        if (box.isCurrent(record.sealed)) return
+        const payload = opened(parts, record)
+        const anew = payload && { ...record, sealed: sealed(box, record.id, payload) }
         // One that is gone, or that another process has sealed anew, stays as it is.
         if (anew) await records.update(record, (now) => (now.sealed === record.sealed ? anew : now))
       }
@@ -158,12 +158,8 @@ function refuseUsed(model: string): never {
   throw new errors.InvalidGrant('it was already used')
 }
 
-/** Models whose ids open nothing: admins look for clients by hand, and the id of a seen JWT is only compared. */
-const ID_IN_CLEAR = new Set(['Client', 'ReplayDetection'])
-
-/** Other ids open what they name, so the database holds only their hash. */
-const storedId = (model: string, id: string) =>
-  `${model}:${ID_IN_CLEAR.has(model) ? id : hashToken(id)}`
+/** An id opens what it names, so the database holds only its hash. */
+const storedId = (model: string, id: string) => `${model}:${hashToken(id)}`
 
 const isOver = ({ clock }: Parts, { expiresAt }: ProviderRecord) =>
   expiresAt !== undefined && expiresAt <= clock.now()
@@ -176,16 +172,17 @@ function toRecord(
   expiresIn: number | undefined,
 ): ProviderRecord {
   const { grantId, uid, userCode, consumed } = payload
-  const named = { id: storedId(model, id), model }
+  const stored = storedId(model, id)
   return {
-    ...named,
+    id: stored,
+    model,
     expiresAt: expiresIn === undefined ? undefined : timeIn(clock.now(), expiresIn),
     accountId: accountStamp(model, payload)?.accountId,
     grantId,
     uid: uid === undefined ? undefined : hashToken(uid),
     userCode: userCode === undefined ? undefined : hashToken(userCode),
     consumedAt: typeof consumed === 'number' ? new Date(consumed * 1000) : undefined,
-    ...sealed(box, named, payload),
+    sealed: sealed(box, stored, payload),
   }
 }
 
@@ -193,24 +190,15 @@ function toRecord(
 const timeIn = (now: Date, seconds: number) =>
   new Date(Math.min(now.getTime() + seconds * 1000, Date.UTC(9998)))
 
-function sealed(
-  box: SecretBox,
-  { id, model }: Pick<ProviderRecord, 'id' | 'model'>,
-  payload: AdapterPayload,
-): Pick<ProviderRecord, 'clear' | 'sealed'> {
-  const seal = (secret: object) => box.seal(JSON.stringify(secret), id)
-  if (!ID_IN_CLEAR.has(model)) return { clear: undefined, sealed: seal(payload) }
-  const { client_secret, ...clear } = payload
-  return { clear, sealed: client_secret === undefined ? undefined : seal({ client_secret }) }
-}
+const sealed = (box: SecretBox, id: string, payload: AdapterPayload) =>
+  box.seal(JSON.stringify(payload), id)
 
 /** `undefined`: the record has expired, no key of the ring opens it, or it was altered. */
 function opened(parts: Parts, record: ProviderRecord): AdapterPayload | undefined {
   if (isOver(parts, record)) return undefined
-  const { id, model, consumedAt } = record
-  const [clear, none] = ID_IN_CLEAR.has(model) ? [record.clear, '{}'] : []
-  const secret = record.sealed === undefined ? none : parts.box.open(record.sealed, id)
-  if (secret === undefined) return undefined
-  const payload: AdapterPayload = { ...clear, ...JSON.parse(secret) }
+  const { id, consumedAt } = record
+  const json = parts.box.open(record.sealed, id)
+  if (json === undefined) return undefined
+  const payload: AdapterPayload = JSON.parse(json)
   return consumedAt ? { ...payload, consumed: Math.floor(consumedAt.getTime() / 1000) } : payload
 }

@@ -11,10 +11,8 @@ export const PROVIDER_RECORDS = kindOf({
     /** Stored as hashes. */
     uid: 'text?',
     userCode: 'text?',
-    /** The part that admins may read. */
-    clear: 'json?',
-    /** All other data, sealed. `undefined`: there is none. */
-    sealed: 'text?',
+    /** All other data, sealed. */
+    sealed: 'text',
     consumedAt: 'time?',
     /** `undefined`: the record lasts for ever. */
     expiresAt: 'time?',

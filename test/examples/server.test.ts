@@ -560,11 +560,8 @@ describe('The example server', () => {
       const names = ['dora', 'emil', 'fred', 'gina']
       expect(users.map(({ username }) => username)).to.have.members(names)
       expect(users[0]).to.include.keys('_id', 'email', 'email_verified', 'disabled')
-      const clients = await database.db
-        .collection('oidc_records')
-        .find({ model: 'Client' })
-        .toArray()
-      expect(clients.map(({ _id }) => String(_id))).to.have.members(['Client:app', 'Client:native'])
+      const clients = database.db.collection('oidc_records').countDocuments({ model: 'Client' })
+      expect(await clients).to.equal(2)
     })
 
     it('sign with the same keys, which are not in the database in plain', async () => {
