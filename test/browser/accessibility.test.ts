@@ -23,6 +23,8 @@ const WIDE = { width: 1280, height: 800 }
 /** What 1280 by 1024 pixels are at 400%. */
 const NARROW = { width: 320, height: 256 }
 const LOCALES = createViews('').locales
+/** Languages whose lines may end after any character. */
+const WITHOUT_BLANKS = ['ja', 'zh-Hans']
 const FOCUSABLE = 'a[href], button, input:not([type=hidden]), summary, [tabindex="0"]'
 
 const SCRIPT = /<script.*?<\/script>/
@@ -160,18 +162,18 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
       ['at 400%', '100%', NARROW.width],
       ['with text twice as large', '200%', 2 * NARROW.width],
     ] as const) {
-      it(`need no sideways scrolling ${what}, in ${locale}`, async () => {
-        const wide = (page: Page) =>
-          page.evaluate(
-            ([size, width]) => {
-              document.documentElement.style.fontSize = size
-              const needed = document.documentElement.scrollWidth
-              return needed > width ? [`${needed} of ${width} pixels`] : []
-            },
-            [fontSize, width] as const,
-          )
+      it(`need no sideways scrolling, and break no word, ${what}, in ${locale}`, async () => {
         const viewport = { ...NARROW, width }
-        expect(await findings({ viewport, locale }, wide)).to.deep.equal([])
+        const find = async (page: Page) => {
+          await page.evaluate(
+            (size) => void (document.documentElement.style.fontSize = size),
+            fontSize,
+          )
+          const needed = await page.evaluate(() => document.documentElement.scrollWidth)
+          const broken = WITHOUT_BLANKS.includes(locale) ? [] : await page.evaluate(brokenWords)
+          return needed > width ? [`${needed} of ${width} pixels`, ...broken] : broken
+        }
+        expect(await findings({ viewport, locale }, find)).to.deep.equal([])
       })
     }
   }
@@ -311,6 +313,25 @@ async function axeViolations(page: Page, runOnly: RunOnly): Promise<string[]> {
       ({ id, nodes }) => `${id} at ${nodes.map(({ target }) => target.join(' ')).join(', ')}`,
     )
   }, runOnly)
+}
+
+/** Runs in the page: the words of ours that stand on two lines. Addresses, and names as long as no word is, may. */
+function brokenWords(): string[] {
+  const isOurs = (word: string) => !/[@/_]|\.\S|.{36}/.test(word)
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  const found: string[] = []
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    for (const { 0: token, index } of (text.textContent ?? '').matchAll(/\S+/g)) {
+      for (const part of isOurs(token) ? token.matchAll(/[\p{L}\p{M}\p{N}]+/gu) : []) {
+        const range = document.createRange()
+        range.setStart(text, index + part.index)
+        range.setEnd(text, index + part.index + part[0].length)
+        const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)))
+        if (lines.size > 1) found.push(`${part[0]} is broken`)
+      }
+    }
+  }
+  return found
 }
 
 /** Runs in the page. */
