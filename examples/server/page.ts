@@ -131,7 +131,7 @@ export function exampleFiles({ base }: Paths) {
     const text = readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
     return {
       get(ctx) {
-        ctx.set('Cache-Control', 'public, max-age=3600')
+        ctx.set('Cache-Control', 'no-cache')
         ctx.set('X-Content-Type-Options', 'nosniff')
         ctx.type = `${type}; charset=utf-8`
         ctx.body = text
