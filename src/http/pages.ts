@@ -9,7 +9,7 @@ import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 import { chooseLocale, type Languages } from '../views/languages.ts'
 import type { CaptchaSources } from './captcha.ts'
 import { reportFailure, RETRY_AFTER_SECONDS } from './failure.ts'
-import { uiLocalesInUrl } from './form.ts'
+import { uiLocalesInUrl } from './input.ts'
 
 export interface Page<N extends PageName = PageName> {
   name: N
