@@ -5,7 +5,7 @@ import { parametersOf, isSameRequest, type VerificationReason } from '../contrac
 import type { VerificationLink } from '../crypto/verification-link.ts'
 import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
-import { isVerified, wasVoided } from './account.ts'
+import { isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
   findLink,
@@ -17,6 +17,7 @@ import {
 } from './link-state.ts'
 import { codeOf, tryCode, type CodeOutcome } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
+import { wasVoided } from './void-links.ts'
 import { block, isLoginOf, isWaitingPage, type BrowserRequester } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */

@@ -8,8 +8,8 @@ import type { PasswordRules } from '../passwords/passwords.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
 import type { AccountFlowsStore, MailOutbox, ResetTokenStore } from '../store/index.ts'
-import type { LinkStore } from './account.ts'
 import type { ClientNotifications } from './client-notifications.ts'
+import type { LinkStore } from './void-links.ts'
 
 /** What flows, mails, pages and the admin API all get. */
 export interface CommonParts {

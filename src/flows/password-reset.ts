@@ -8,7 +8,6 @@ import { refusePassword } from '../passwords/passwords.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
-import { wasVoided } from './account.ts'
 import {
   findLink,
   linkContext,
@@ -19,6 +18,7 @@ import {
 } from './link-state.ts'
 import { auditRejected, finishPassword } from './new-password.ts'
 import type { FlowParts, PasswordLinkParts } from './parts.ts'
+import { wasVoided } from './void-links.ts'
 
 export const createPasswordReset = (parts: FlowParts) => ({
   ...createPasswordLink(parts, 'password_reset'),
