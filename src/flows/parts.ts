@@ -22,8 +22,8 @@ export interface CommonParts {
 
 export interface FlowParts extends CommonParts {
   store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
-  /** The queue of mails: `add` also wakes the workers. */
-  outbox: Pick<MailOutbox, 'add'>
+  /** Its `add` also wakes the workers. */
+  mailQueue: Pick<MailOutbox, 'add'>
   users: UserStore
   passwords: Passwords
   sessions: AccountSessions
