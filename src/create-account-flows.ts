@@ -148,7 +148,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
   const cooldown = createCooldown(limits, keyedHash, settings)
   const asked = { keyedHash, beforeForgotPassword, responseDelay }
-  const mailForms = createMailForms({ pages, cooldown, ...asked, ...common })
+  const mailForms = createMailForms({ pages, cooldown, mailQueue, ...asked, ...common })
 
   const shown = { pages, clients, cooldown, mailForms, settings }
   const { origin } = baseUrl

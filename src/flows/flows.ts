@@ -8,13 +8,13 @@ import { endSessions, passwordChanged } from './end-sessions.ts'
 import { createInvitation } from './invitation.ts'
 import { createNotMe } from './not-me.ts'
 import type { FlowParts } from './parts.ts'
-import { createPasswordReset } from './password-reset.ts'
+import { createPasswordLink } from './password-reset.ts'
 import { createWaitingLogins } from './waiting-login.ts'
 
 export type Flows = ReturnType<typeof createFlows>
 
 export const createFlows = (parts: FlowParts) => ({
-  passwordReset: createPasswordReset(parts),
+  passwordReset: createPasswordLink(parts, 'password_reset'),
   invitation: createInvitation(parts),
   verification: createEmailVerification(parts),
   waitingLogins: createWaitingLogins(parts),

@@ -142,17 +142,12 @@ async function show(
 }
 
 export function resendVerification(parts: ResendParts): Route {
-  const { verification, mailForms } = parts
   return {
     tooMany: 'email_verification_requested',
-    post: mailForms.form({
+    post: parts.mailForms.form({
       kind: 'email_verification',
       renew: (visit, form) => renew(parts, visit, form),
-      async request(visit, form, identifier) {
-        const { parameters, requester, formId } = form
-        const whose = (await ownLogin(parts, visit, form)) ?? { identifier }
-        await verification.resend({ ...whose, parameters, requester, form: formId })
-      },
+      loginOf: (visit, form) => ownLogin(parts, visit, form),
       show: (visit, form, answer) => showAnswer(parts, visit, form, answer),
     }),
   }
