@@ -7,13 +7,13 @@ import { createKeyed } from './crypto/keyed.ts'
 import { createKeyRing, createOwnKeyRing } from './crypto/keys.ts'
 import { sealedLogins } from './crypto/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
-import { usersVoidingLinks } from './flows/account.ts'
 import { createAudit } from './flows/audit.ts'
 import { createClientNotifications } from './flows/client-notifications.ts'
 import { createFlows } from './flows/flows.ts'
+import { usersVoidingLinks } from './flows/void-links.ts'
 import { createBrowserCookie } from './http/browser.ts'
 import { createDispatcher } from './http/dispatcher.ts'
-import { loadBodyReader } from './http/form.ts'
+import { loadBodyReader } from './http/input.ts'
 import { createLogin, createLoginBlock } from './http/login.ts'
 import { createLoginPassword } from './http/login-password.ts'
 import { createCooldown, createMailForms } from './http/mail-forms.ts'
@@ -113,7 +113,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
   const checkMail = createMailCheck(clock, refreshTokens, transport)
   const sender = createMailSender(settings, clock, refreshTokens, transport)
-  const mail = createMailQueue({
+  const mailQueue = createMailQueue({
     store,
     users: watchedUsers,
     clients: { identify: clients.identify, appsOf: notifications.appsOf },
@@ -129,7 +129,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const flows = createFlows({
     store,
     users: watchedUsers,
-    outbox: mail,
+    mailQueue,
     passwords: { ...passwordRules, hash: hashPassword, forgetTries },
     sessions: { ...sessions, liveOf: liveSession },
     clients: notifications,
@@ -139,7 +139,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   })
   const { passwordReset, invitation, verification, waitingLogins, notMe } = flows
   const unfinished = { resets: passwordReset, invitations: invitation }
-  const maintained = { settingsKeeper, keyRing, store, unfinished, mail }
+  const maintained = { settingsKeeper, keyRing, store, unfinished, mailQueue }
   const maintenance = createMaintenance({ ...maintained, clock, log })
 
   // What browsers see.
@@ -148,7 +148,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const browserCookie = createBrowserCookie(baseUrl.protocol === 'https:')
   const cooldown = createCooldown(limits, keyedHash, settings)
   const asked = { keyedHash, beforeForgotPassword, responseDelay }
-  const mailForms = createMailForms({ pages, cooldown, ...asked, ...common })
+  const mailForms = createMailForms({ pages, cooldown, mailQueue, ...asked, ...common })
 
   const shown = { pages, clients, cooldown, mailForms, settings }
   const { origin } = baseUrl
@@ -192,7 +192,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
         endSessions: flows.endSessions,
         clientsOf: notifications.clientsOf,
       },
-      mail: { add: mail.add, canSend: sender.canSend, check: checkMail, views },
+      mail: { add: mailQueue.add, canSend: sender.canSend, check: checkMail, views },
       processes: { keyRings: keyRing.all, dearestCost },
       ...common,
     },
@@ -216,11 +216,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       await own.start()
       await maintenance.start(checked.initialSettings, workers)
       await passwordRules.load()
-      if (workers) [mail, clientLogouts].forEach(({ start }) => start())
+      if (workers) [mailQueue, clientLogouts].forEach(({ start }) => start())
     },
 
     async stop({ withinMs = 10_000 } = {}) {
-      await Promise.all([maintenance, mail, clientLogouts].map(({ stop }) => stop(withinMs)))
+      await Promise.all([maintenance, mailQueue, clientLogouts].map(({ stop }) => stop(withinMs)))
     },
 
     health: maintenance.health,

@@ -1,5 +1,6 @@
+import type { Setting } from '../../src/settings/kinds.ts'
 import { recommendations } from '../../src/settings/rules.ts'
-import { allSettings, type Setting } from '../../src/settings/table.ts'
+import { allSettings } from '../../src/settings/table.ts'
 
 const HEAD = ['setting', 'type', 'default', 'bounds', 'meaning']
 

@@ -135,16 +135,9 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
   return { ...check, message, advice: `Give it again: --set ${secret} asks for it.` }
 }
 
-const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
-
-interface PreviewParts extends Pick<AdminParts, 'settings' | 'clock'> {
-  mail: Pick<AdminParts['mail'], 'views'>
-  options: { oauthUrl: string }
-}
-
 /** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
-export function previewMail(
-  { mail: { views }, options: { oauthUrl }, settings, clock }: PreviewParts,
+function previewMail(
+  { mail: { views }, options: { oauthUrl }, settings, clock }: AdminParts,
   asked: { template: string; locale: string },
 ) {
   const kind = mailKinds.find((each) => MAIL_KINDS[each].template === asked.template)
@@ -157,7 +150,7 @@ export function previewMail(
     at: clock.now(),
     ...(link && { lifetimeMs: settings()[link.lifetime] }),
     clientName: 'Example App',
-    userAgent: BROWSER,
+    userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   }
   return views.mail(template, locals, { asked: asked.locale })
 }

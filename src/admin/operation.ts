@@ -27,7 +27,7 @@ export interface AdminParts extends CommonParts {
     clientsOf: ClientNotifications['clientsOf']
   }
   mail: {
-    /** Adds a job to the outbox, so that the workers notice it. */
+    /** Adds a job, and wakes the workers. */
     add: MailOutbox['add']
     /** Whether mails can be sent at all. */
     canSend(): boolean

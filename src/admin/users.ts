@@ -169,7 +169,7 @@ function ask(kind: LinkKind): Work<Accepted> {
   return async ({ id: accountId }, { requester }, { mail, settings, clock }) => {
     const id = newId()
     const wanted = { id, accountId, parameters: {}, requester: byAdmin(requester) }
-    await requestMail({ outbox: mail, settings, clock }, kind, wanted)
+    await requestMail({ mailQueue: mail, settings, clock }, kind, wanted)
     return { mail_id: id }
   }
 }

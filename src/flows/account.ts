@@ -1,9 +1,8 @@
-/** Finds accounts, says whether they may get a mail or have changed since their link was issued, and voids links. */
+/** Finds accounts, and says whether they may get a mail, and whether they have changed since their link was issued. */
 import { passwordDigest } from '../crypto/password.ts'
-import { linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import type { User, UserStore } from '../contract/index.ts'
-import type { AccountFlowsStore, MailOutbox, PendingLogin } from '../store/index.ts'
+import type { PendingLogin } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
@@ -73,57 +72,4 @@ export function isVerified({ email }: IssuedFor, account: User | undefined): boo
   return (
     account !== undefined && account.email === email && account.emailVerified && !account.disabled
   )
-}
-
-/** So long ago that a void link has expired by every clock. */
-const VOIDED_AT = new Date(0)
-
-export interface LinkStore extends Pick<AccountFlowsStore, 'pendingLogins' | TokenPart> {
-  outbox: Pick<MailOutbox, 'requestsOf' | 'supersede'>
-}
-
-/** Voids the mailed links of an account, and ends its waiting logins. A password that was accepted is still set. */
-async function voidLinks(store: LinkStore, userId: string, kinds = linkKinds) {
-  await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
-  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
-}
-
-/** Also voids mails that are not sent yet, or are on their way to the mail server. */
-export async function voidEverything(store: LinkStore, userId: string, kinds = linkKinds) {
-  for (const kind of kinds) {
-    const requests = await store.outbox.requestsOf(userId, kind)
-    const ids = requests.map(({ id }) => id)
-    await store.outbox.supersede(ids, VOIDED_AT)
-  }
-  await voidLinks(store, userId, kinds)
-}
-
-export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
-  return expiresAt.getTime() === VOIDED_AT.getTime()
-}
-
-/** Voids the links of each disabled user that it finds, so that they stay void when the user is enabled again. */
-export function usersVoidingLinks(users: UserStore, store: LinkStore): UserStore {
-  async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
-    if (user?.disabled) await voidLinks(store, user.id)
-    return user
-  }
-
-  const voidEach = (found: User[]) => Promise.all(found.map(voidIfDisabled))
-
-  return {
-    findById: async (id) => voidIfDisabled(await users.findById(id)),
-    findByUsername: async (username) => voidIfDisabled(await users.findByUsername(username)),
-    findByUsernameInAnyCase: async (username) =>
-      voidEach((await users.findByUsernameInAnyCase?.(username)) ?? []),
-    findByVerifiedEmail: async (email) => voidEach(await users.findByVerifiedEmail(email)),
-    replacePasswordHash: (...of) => users.replacePasswordHash(...of),
-    ...(users.setFirstPassword && {
-      setFirstPassword: async (...of) => (await users.setFirstPassword?.(...of)) ?? false,
-    }),
-    markEmailVerified: (...of) => users.markEmailVerified(...of),
-    ...(users.markEmailUnverified && {
-      markEmailUnverified: async (...of) => (await users.markEmailUnverified?.(...of)) ?? false,
-    }),
-  }
 }

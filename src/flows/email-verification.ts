@@ -3,9 +3,8 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import type { RequestParameters, LinkEnd, Requester, User } from '../contract/index.ts'
 import { parametersOf, isSameRequest, type VerificationReason } from '../contract/parameters.ts'
 import type { VerificationLink } from '../crypto/verification-link.ts'
-import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
-import { isVerified, wasVoided } from './account.ts'
+import { isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
   findLink,
@@ -17,6 +16,7 @@ import {
 } from './link-state.ts'
 import { codeOf, tryCode, type CodeOutcome } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
+import { wasVoided } from './void-links.ts'
 import { block, isLoginOf, isWaitingPage, type BrowserRequester } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */
@@ -42,9 +42,6 @@ export function createEmailVerification(parts: FlowParts) {
     blocks: (user: User) => settings().requireEmailVerification && !user.emailVerified,
 
     block: block.bind(undefined, parts),
-
-    /** Asks for a new link (4.7). It does the same work for every name, and returns nothing. */
-    resend: (asked: MailRequest) => requestMail(parts, 'email_verification', asked),
 
     /** Whether we signed exactly this link (5.4). */
     isGenuine: isGenuine.bind(undefined, parts),

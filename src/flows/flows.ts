@@ -1,19 +1,20 @@
 /**
  * The flows, each in the file of its section: `password-reset.ts` (3.1), `email-verification.ts`, `waiting-login.ts` and `login-code.ts`
- * (3.2), `new-password.ts` (3.3, 3.5), `invitation.ts` (3.4), `not-me.ts` (3.6). No flow knows a page, a mail server or a database.
+ * (3.2), `new-password.ts` (3.3), `invitation.ts` (3.4), `end-sessions.ts` (3.5), `not-me.ts` (3.6). No flow knows a page, a mail server
+ * or a database.
  */
 import { createEmailVerification } from './email-verification.ts'
+import { endSessions, passwordChanged } from './end-sessions.ts'
 import { createInvitation } from './invitation.ts'
-import { endSessions, passwordChanged } from './new-password.ts'
 import { createNotMe } from './not-me.ts'
 import type { FlowParts } from './parts.ts'
-import { createPasswordReset } from './password-reset.ts'
+import { createPasswordLink } from './password-reset.ts'
 import { createWaitingLogins } from './waiting-login.ts'
 
 export type Flows = ReturnType<typeof createFlows>
 
 export const createFlows = (parts: FlowParts) => ({
-  passwordReset: createPasswordReset(parts),
+  passwordReset: createPasswordLink(parts, 'password_reset'),
   invitation: createInvitation(parts),
   verification: createEmailVerification(parts),
   waitingLogins: createWaitingLogins(parts),

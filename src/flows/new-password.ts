@@ -1,16 +1,13 @@
-/** What a new password ends and reports: set by a link (3.3), or by the host (3.5). `endSessions` ends the same without one. */
+/** What the new password of a link does, in the order of section 3.3: it is set, all sessions end, and the owner gets a mail. */
 import { newId } from '../crypto/token.ts'
-import { BY_HOST, requestNotice } from '../jobs/request-mail.ts'
-import type { EndedAccount, EndedSessions, LinkEnd, Requester, User } from '../contract/index.ts'
+import { requestNotice } from '../jobs/request-mail.ts'
+import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS } from '../contract/mail-kinds.ts'
-import { secondAfter, type SessionEnd } from '../store/cutoffs.ts'
 import type { ClaimedReset, Token } from '../store/index.ts'
-import { defined } from '../store/kind.ts'
-import { hasSamePassword, isUnchanged, isVerified, voidEverything, whyNoMail } from './account.ts'
-import { eventBy, NOBODY } from './audit.ts'
-import { isNotified } from './client-notifications.ts'
+import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
+import { eventBy } from './audit.ts'
 import { forgetWrongCodes } from './login-code.ts'
-import type { Browser, FlowParts, PasswordLinkParts } from './parts.ts'
+import type { FlowParts, PasswordLinkParts } from './parts.ts'
 
 /** `maintenance`: another process finishes the link of a dead one. */
 type Finisher = 'request' | 'maintenance'
@@ -109,47 +106,4 @@ export async function auditRejected(
 ) {
   const type = `${MAIL_KINDS[kind].flow}_rejected` as const
   await audit({ ...eventBy(clock, token, by), id, type, reason })
-}
-
-/** Ends everything after the host replaced a password (3.5). One browser gets a new session, and the owner gets a mail. */
-export async function passwordChanged(parts: FlowParts, accountId: string, browser?: Browser) {
-  const { users, audit, settings } = parts
-  const session = browser && (await parts.sessions.liveOf(browser, accountId))
-  const requester = browser ? parts.requesterOf(browser.req) : NOBODY
-  const id = `${BY_HOST}${newId()}`
-  const ended = await endAll(parts, accountId, { id, idpAt: session?.endsAt }, async (ended) => {
-    const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
-    if (user?.email !== undefined && whyNoMail(user) === undefined) {
-      const isClaim = !user.emailVerified
-      const change = { id, accountId, sendTo: user.email, isClaim, parameters: {}, requester }
-      await requestNotice(parts, change)
-    }
-    await audit({ ...ended, type: 'password_changed', ...requester })
-  })
-  // Last, so that earlier answers to this browser have set their cookies.
-  await session?.renew()
-  return ended
-}
-
-/** Ends all sessions and tokens of an account, and voids the links that were mailed to it. */
-export const endSessions = (parts: FlowParts, accountId: string) =>
-  endAll(parts, accountId, { id: newId() }, (ended) =>
-    parts.audit({ ...ended, type: 'sessions_ended' }),
-  )
-
-async function endAll(
-  { store, sessions, clients, clock }: FlowParts,
-  accountId: string,
-  { id, idpAt }: { id: string; idpAt?: Date | undefined },
-  record: (ended: SessionEnd & { accountId: string; details: EndedSessions }) => Promise<void>,
-): Promise<EndedAccount> {
-  const at = clock.now()
-  await voidEverything(store, accountId)
-  const details = await sessions.end(accountId, { id, at, ...defined({ idpAt }) })
-  const signedOut = await clients.clientsOf(accountId, id)
-  await record({ id, at, accountId, details })
-  await secondAfter(clock, at)
-  if (!signedOut) return details
-  const notified = signedOut.filter(isNotified).length
-  return { ...details, clients: { notified, notNotified: signedOut.length - notified } }
 }

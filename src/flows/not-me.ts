@@ -4,10 +4,11 @@ import type { ReportOutcome, Requester, User } from '../contract/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
-import { voidEverything, whyNoMail } from './account.ts'
+import { whyNoMail } from './account.ts'
+import { endSessions } from './end-sessions.ts'
 import { MAX_MAILED } from './link-state.ts'
-import { endSessions } from './new-password.ts'
 import type { FlowParts } from './parts.ts'
+import { voidEverything } from './void-links.ts'
 
 export function createNotMe(parts: FlowParts) {
   const { users, audit, clock } = parts

@@ -8,8 +8,8 @@ import type { PasswordRules } from '../passwords/passwords.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
 import type { AccountFlowsStore, MailOutbox, ResetTokenStore } from '../store/index.ts'
-import type { LinkStore } from './account.ts'
 import type { ClientNotifications } from './client-notifications.ts'
+import type { LinkStore } from './void-links.ts'
 
 /** What flows, mails, pages and the admin API all get. */
 export interface CommonParts {
@@ -22,8 +22,8 @@ export interface CommonParts {
 
 export interface FlowParts extends CommonParts {
   store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
-  /** The queue of mails: `add` also wakes the workers. */
-  outbox: Pick<MailOutbox, 'add'>
+  /** Its `add` also wakes the workers. */
+  mailQueue: Pick<MailOutbox, 'add'>
   users: UserStore
   passwords: Passwords
   sessions: AccountSessions

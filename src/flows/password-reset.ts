@@ -3,12 +3,10 @@ import { oneAtATime, type Clock } from '../clock.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkReason, RequestParameters, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
-import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import { refusePassword } from '../passwords/passwords.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
-import { wasVoided } from './account.ts'
 import {
   findLink,
   linkContext,
@@ -19,13 +17,9 @@ import {
 } from './link-state.ts'
 import { auditRejected, finishPassword } from './new-password.ts'
 import type { FlowParts, PasswordLinkParts } from './parts.ts'
+import { wasVoided } from './void-links.ts'
 
-export const createPasswordReset = (parts: FlowParts) => ({
-  ...createPasswordLink(parts, 'password_reset'),
-
-  /** Asks for a link (4.2). It does the same work for every identifier, and returns nothing. */
-  request: (asked: MailRequest) => requestMail(parts, 'password_reset', asked),
-})
+export type PasswordLink = ReturnType<typeof createPasswordLink>
 
 /** A mailed link opens a form that sets a password: for a reset (3.1) or an invitation (3.4). */
 export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind) {

@@ -1,8 +1,8 @@
-/** What a request says of its browser: the cookie of logins that wait, who sent the form, and whether a person sees the answer. */
+/** What a request says of its browser: the cookie of logins that wait, and whether a person pressed the button or sees the answer. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import { isToken, newToken } from '../crypto/token.ts'
-import type { Fields } from './form.ts'
+import type { Fields } from './input.ts'
 
 export type BrowserCookie = ReturnType<typeof createBrowserCookie>
 
@@ -33,16 +33,6 @@ export function createBrowserCookie(isSecure: boolean) {
     drop: (res: ServerResponse) =>
       res.appendHeader('Set-Cookie', `${name}=; Max-Age=0; ${attributes}`),
   }
-}
-
-// Our own pages send no referrer, and so `Origin: null`, which counts only with `Sec-Fetch-Site: same-origin`. A client that sends neither
-// header is no browser.
-export function isCrossSite({ headers }: IncomingMessage, origin: string): boolean {
-  const site = headers['sec-fetch-site'] ?? ''
-  if (typeof site !== 'string' || !['', 'same-origin', 'none'].includes(site)) return true
-  const from = headers.origin ?? ''
-  if (from === '' || from === origin) return false
-  return !(from === 'null' && site === 'same-origin')
 }
 
 // Whether a person pressed the button, and no script (decision 0045). Chrome and Firefox send `Sec-Fetch-User` only for a person. Safari

@@ -12,9 +12,10 @@ import { foldTyped } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
 import type { CommonParts } from '../flows/parts.ts'
+import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import type { Settings } from '../settings/table.ts'
-import type { RateLimits } from '../store/index.ts'
-import type { SentForm } from './form.ts'
+import type { MailOutbox, RateLimits } from '../store/index.ts'
+import type { SentForm } from './input.ts'
 import type { Pages } from './pages.ts'
 import { networkOf } from './requester.ts'
 import type { Post, Visit } from './dispatcher.ts'
@@ -28,6 +29,7 @@ export interface ResponseDelay {
 interface MailFormParts extends CommonParts {
   pages: Pages
   cooldown: Cooldown
+  mailQueue: Pick<MailOutbox, 'add'>
   keyedHash(text: string): string
   beforeForgotPassword?: BeforeForgotPassword | undefined
   responseDelay: ResponseDelay
@@ -39,9 +41,12 @@ export type MailForms = ReturnType<typeof createMailForms>
 interface MailForm {
   kind: ForgotPasswordRequest['kind']
   renew: Post
-  request(visit: Visit, form: SentForm, name: string): Promise<void>
+  /** The account and the login of the mail. Left out, or `undefined`: the mail is for the typed name. */
+  loginOf?(visit: Visit, form: SentForm): Promise<LoginOfMail | undefined>
   show(visit: Visit, form: SentForm, answer: Answer): Promise<void>
 }
+
+type LoginOfMail = Pick<MailRequest, 'accountId' | 'pendingLoginId'>
 
 /** The field with the name. */
 const FIELDS = { password_reset: 'identifier', email_verification: 'username' } as const
@@ -67,11 +72,11 @@ export function createMailForms(parts: MailFormParts) {
     /** Answers after the random delay (4.2, 4.7). It begins when the form has been read: a slow body would use it up. */
     delayed,
 
-    /** Counts the form, asks the host, and makes the request if the host allows it. A denied request gets the same answer. */
-    form: ({ kind, renew, request, show }: MailForm): Post =>
+    /** Counts the form, asks the host, and asks for the mail if the host allows it. A denied request gets the same answer. */
+    form: ({ kind, renew, loginOf, show }: MailForm): Post =>
       delayed(async (visit, form) => {
         const { ctx } = visit
-        const { fields, parameters, requester } = form
+        const { fields, parameters, requester, formId } = form
         const identifier = fields.get(FIELDS[kind])
         if (identifier === undefined && fields.has('token')) return renew(visit, form)
         if (!identifier?.trim()) return show(visit, form, { mode: 'invalid' })
@@ -80,7 +85,10 @@ export function createMailForms(parts: MailFormParts) {
         const { clientId } = parameters
         const verdict = await verdictOf(parts, { kind, identifier, clientId, requester, fields })
         if (verdict === 'failed') return pages.showError(ctx, 'unavailable')
-        if (verdict === 'allow') await request(visit, form, identifier)
+        if (verdict === 'allow') {
+          const whose = (await loginOf?.(visit, form)) ?? { identifier }
+          await requestMail(parts, kind, { ...whose, parameters, requester, form: formId })
+        }
         await show(visit, form, { mode: 'sent', typed: identifier, waitMs })
       }),
   }

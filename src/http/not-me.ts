@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import type { createNotMe } from '../flows/not-me.ts'
 import type { PageLocals } from '../views/index.ts'
 import { isPressed } from './browser.ts'
-import { tokenInQuery } from './form.ts'
+import { tokenInQuery } from './input.ts'
 import type { Pages } from './pages.ts'
 import type { Route } from './dispatcher.ts'
 

@@ -2,18 +2,17 @@
 import type { Context } from 'koa'
 import { parametersFrom } from '../contract/parameters.ts'
 import type { RequestParameters, Log } from '../contract/index.ts'
-import type { createInvitation } from '../flows/invitation.ts'
-import type { CompletedLink, RefusedLink, createPasswordReset } from '../flows/password-reset.ts'
+import type { CompletedLink, PasswordLink, RefusedLink } from '../flows/password-reset.ts'
 import type { LoginPage } from '../oidc/login-page.ts'
 import type { PageName, ResetFaults, ResetFormMode } from '../views/index.ts'
-import { parseFields, tokenInQuery, type SentForm } from './form.ts'
+import { parseFields, tokenInQuery, type SentForm } from './input.ts'
 import type { Cooldown, MailForms } from './mail-forms.ts'
 import type { Page, PageParts } from './pages.ts'
 import type { Route } from './dispatcher.ts'
 
 export interface PasswordPageParts extends PageParts {
-  passwordReset: ReturnType<typeof createPasswordReset>
-  invitation: ReturnType<typeof createInvitation>
+  passwordReset: PasswordLink
+  invitation: PasswordLink
   cooldown: Cooldown
   mailForms: MailForms
   loginPage: Pick<LoginPage, 'addressFor'>
@@ -30,7 +29,7 @@ type LinkPage = keyof typeof LINKS
 
 /** The form that asks for a reset link (4.1, 4.2). */
 export function forgotPassword(parts: PasswordPageParts): Route {
-  const { passwordReset, clients, pages, mailForms } = parts
+  const { clients, pages, mailForms } = parts
   const name = 'forgot-password'
   return {
     async get({ ctx }) {
@@ -42,8 +41,6 @@ export function forgotPassword(parts: PasswordPageParts): Route {
     post: mailForms.form({
       kind: 'password_reset',
       renew: ({ ctx }, form) => renewLink(parts, ctx, 'reset-password', form),
-      request: (_visit, { parameters, requester, formId }, identifier) =>
-        passwordReset.request({ identifier, parameters, requester, form: formId }),
       async show({ ctx }, { parameters, uiLocales, formId }, answer) {
         const genuine = await clients.identify(parameters)
         // If the client is not registered, only the form keeps these parameters.

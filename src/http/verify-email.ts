@@ -9,7 +9,7 @@ import type { PendingLogin } from '../store/index.ts'
 import { loginSecond } from '../store/cutoffs.ts'
 import type { PageLocals, Sent } from '../views/index.ts'
 import { isUnattended } from './browser.ts'
-import { idIn, linkInForm, linkInQuery, type SentForm } from './form.ts'
+import { idIn, linkInForm, linkInQuery, type SentForm } from './input.ts'
 import type { MailForms } from './mail-forms.ts'
 import type { PageParts } from './pages.ts'
 import type { Route, Visit } from './dispatcher.ts'
@@ -142,17 +142,12 @@ async function show(
 }
 
 export function resendVerification(parts: ResendParts): Route {
-  const { verification, mailForms } = parts
   return {
     tooMany: 'email_verification_requested',
-    post: mailForms.form({
+    post: parts.mailForms.form({
       kind: 'email_verification',
       renew: (visit, form) => renew(parts, visit, form),
-      async request(visit, form, identifier) {
-        const { parameters, requester, formId } = form
-        const whose = (await ownLogin(parts, visit, form)) ?? { identifier }
-        await verification.resend({ ...whose, parameters, requester, form: formId })
-      },
+      loginOf: (visit, form) => ownLogin(parts, visit, form),
       show: (visit, form, answer) => showAnswer(parts, visit, form, answer),
     }),
   }

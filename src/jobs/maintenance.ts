@@ -28,14 +28,14 @@ interface MaintenanceParts {
   settingsKeeper: SettingsKeeper
   keyRing: OwnKeyRing
   store: Pick<AccountFlowsStore, 'now' | 'purge'>
-  mail: { tidy(): Promise<void> }
+  mailQueue: { tidy(): Promise<void> }
   clock: Clock
   log: Log
 }
 
 /** Background work: follows the settings, and finishes what a dead process left. */
 export function createMaintenance(parts: MaintenanceParts) {
-  const { settingsKeeper, unfinished, mail, keyRing, store, clock, log } = parts
+  const { settingsKeeper, unfinished, mailQueue, keyRing, store, clock, log } = parts
   let stopping = new AbortController()
   let loops: Promise<void>[] = []
 
@@ -73,7 +73,7 @@ export function createMaintenance(parts: MaintenanceParts) {
         ...Object.entries(unfinished).map(([what, { finishUnfinished }]) =>
           repeat(`finishing ${what}`, TIDY_MS, finishUnfinished),
         ),
-        repeat('tidying the mail outbox', TIDY_MS, mail.tidy),
+        repeat('tidying the mail outbox', TIDY_MS, mailQueue.tidy),
         repeat('removing what is over', PURGE_MS, store.purge),
       )
     },

@@ -8,8 +8,9 @@ import { defined, WEEK_MS } from '../store/kind.ts'
 import type { MailOutbox, NewMailJob } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 
-interface OutboxParts {
-  outbox: Pick<MailOutbox, 'add'>
+interface RequestParts {
+  /** Its `add` also wakes the workers. */
+  mailQueue: Pick<MailOutbox, 'add'>
   settings(): Settings
   clock: Clock
 }
@@ -39,7 +40,7 @@ export interface MailRequest extends Pick<
  * work does not slow down the next request. Once its link would be dead, the mail is of no use.
  */
 export function requestMail(
-  { outbox, settings, clock }: OutboxParts,
+  { mailQueue, settings, clock }: RequestParts,
   kind: LinkKind,
   { form, ...request }: MailRequest,
 ): Promise<void> {
@@ -49,7 +50,7 @@ export function requestMail(
   // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail.
   const idOfForm = form && idOf([form, kind, identifier, accountId, pendingLoginId, week])
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
-  return outbox.add({
+  return mailQueue.add({
     ...request,
     kind,
     requester: keptRequester(request.requester),
@@ -78,11 +79,11 @@ const OF_END = 'changed:'
 
 /** Requests the mail that reports a changed password. Repeated, it requests one mail. */
 export function requestNotice(
-  { outbox, clock }: Pick<OutboxParts, 'outbox' | 'clock'>,
+  { mailQueue, clock }: Pick<RequestParts, 'mailQueue' | 'clock'>,
   { id, isClaim, requester, ...change }: PasswordChange,
 ): Promise<void> {
   const now = clock.now()
-  return outbox.add({
+  return mailQueue.add({
     ...change,
     id: `${OF_END}${id}`,
     kind: 'password_changed',

@@ -104,8 +104,9 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     withSeenCutoffs: withSeenCutoffs.bind(undefined, { clock, memory, readCutoffs }),
 
     /**
-     * Reads the cut-offs that a login has seen, before the login makes any record. Later ones end it. `digest` is of the hash that it was
-     * checked with. If the account still has that password, it has seen all cut-offs; otherwise none. Without `digest`, the clock decides.
+     * Reads the cut-offs that a login has seen; a later cut-off ends it. Call it before the login makes any record. `digest` is that of the
+     * hash that the login was checked with. If the account still has this password, the login has seen all cut-offs; otherwise none.
+     * Without `digest`, the clock decides.
      */
     async cutoffsSeenAtLogin(accountId: string, second: number, digest?: string) {
       const ends = await readCutoffs(accountId)

@@ -2,12 +2,11 @@
 import { isIP } from 'node:net'
 import { isInTheClear } from './addresses.ts'
 
-type SettingType = 'duration' | 'boolean' | 'choice' | 'number' | 'text'
-
 export interface Setting<T> {
   /** Its name on the wire. */
   name: string
-  type: SettingType
+  /** Its kind, for people. */
+  type: string
   /** As sent over the wire. */
   default: string | undefined
   /** In force if the stored value is not valid and there was none before. `undefined`: the default is in force, whatever was before. */

@@ -65,8 +65,6 @@ export function createSettingsKeeper(
     faults,
     /** Takes over the stored settings if they changed: one read. */
     refresh: follow,
-    /** The same settings as `current`, as sent over the wire. */
-    shown: () => shownOf(held.now().inForce),
 
     /** The kept versions, newest first, and the ETag of the first: one read. */
     async history() {

@@ -15,8 +15,6 @@ import {
 } from './kinds.ts'
 import { isMailAddress } from './addresses.ts'
 
-export type { Setting } from './kinds.ts'
-
 const DAY = 86_400_000
 
 export const settingsTable = {

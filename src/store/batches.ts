@@ -1,12 +1,9 @@
 /** Calls that share a command, and what becomes of a swap whose answer is lost. */
 import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
+import { checkChange, checkId, checkQuery, isDone } from './record-checks.ts'
 import {
   ANY,
-  checkChange,
-  checkId,
-  checkQuery,
-  isDone,
   type Change,
   type Kind,
   type Query,

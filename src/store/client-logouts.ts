@@ -1,6 +1,7 @@
 /** Back-channel logouts: which clients are to be notified of an ended account, and which have been. */
 import { defined, holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
-import { firstWanted, queueOf, tableOf } from './table.ts'
+import { queueOf } from './job-queue.ts'
+import { firstWanted, tableOf } from './table.ts'
 import type { Records } from './records.ts'
 
 const STATES = ['waiting', 'sent', 'dead', 'not_notified'] as const

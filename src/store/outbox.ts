@@ -13,7 +13,8 @@ import {
   type MailJobStatus,
   type NewMailJob,
 } from './outbox-record.ts'
-import { firstWanted, pagesOf, queueOf, tableOf, type Table } from './table.ts'
+import { queueOf } from './job-queue.ts'
+import { firstWanted, pagesOf, tableOf, type Table } from './table.ts'
 import type { Records } from './records.ts'
 import { defined } from './kind.ts'
 

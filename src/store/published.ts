@@ -1,11 +1,7 @@
 /** `oidc-account-flows/store`: for hosts that write a store for another database. */
+export { checkQuery, keptText, storedJson, textOf, storedOf } from './record-checks.ts'
 export {
   ANY,
-  checkQuery,
-  keptText,
-  storedJson,
-  textOf,
-  storedOf,
   type Change,
   type Fields,
   type FieldType,

@@ -1,8 +1,8 @@
 /** The records of one kind, with the field names of the code: how to find and change them. */
-import { ANY, checkLimit, type Query, type Stored, type Value } from './record-store.ts'
+import { checkLimit } from './record-checks.ts'
+import { ANY, type Query, type Stored, type Value } from './record-store.ts'
 import { defined, snakeCase, type KindOf } from './kind.ts'
 import type { Changed, Records } from './records.ts'
-import { newId } from '../crypto/token.ts'
 
 type Name<T> = Exclude<keyof T & string, 'id'>
 
@@ -162,31 +162,4 @@ export async function firstWanted<T extends { id: string }>(
     if (wanted.length >= limit) break
   }
   return wanted.slice(0, limit)
-}
-
-interface Job {
-  id: string
-  /** Names the claim. `undefined`: no worker holds it. */
-  leaseId?: string | undefined
-}
-
-/** A queue of jobs. Only one worker holds a job at a time. */
-export function queueOf<J extends Job>(jobs: Table<J>) {
-  return {
-    /** Claims these jobs as `hold` returns them; `undefined`: the job is not due any more. Only one caller gets each job. */
-    async claim<Held extends J>(found: readonly J[], hold: (job: J) => Held | undefined) {
-      const leaseId = newId()
-      const claims = found.map((one) =>
-        jobs.take(one, (job) => {
-          const held = hold(job)
-          return held && { ...held, leaseId }
-        }),
-      )
-      return (await Promise.all(claims)).filter((job) => job !== undefined)
-    },
-
-    /** Changes a job if the caller still holds it. Returns whether it changed. */
-    settle: ({ id, leaseId }: Job, change: (job: J) => J | undefined): Promise<boolean> =>
-      jobs.update(id, (job) => (job.leaseId === leaseId ? change(job) : job)),
-  }
 }

@@ -258,6 +258,10 @@ export const SAMPLE_PAGES: PageSamples = {
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
 export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
 
+/** Whether people type a new password into the page. Only such a page has modes that refuse one. */
+export const takesPassword = (name: PageName): boolean =>
+  Object.keys(SAMPLE_PAGES[name]).some((mode) => mode.startsWith('password_'))
+
 export const samplePages: { name: PageName; locals: PageLocals[PageName] }[] = PAGE_NAMES.flatMap(
   (name) =>
     Object.values<PageLocals[PageName][]>(SAMPLE_PAGES[name])

@@ -1,4 +1,4 @@
-/** From the locals of a page to its HTML. What a page is like follows from its name, its mode, its reason and its fault. */
+/** From the locals of a page to its HTML and its HTTP status. A page follows from its name, its mode, its reason and its fault. */
 import { createHash } from 'node:crypto'
 import { formQuery, type LinkReason } from '../contract/parameters.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import * as fc from 'fast-check'
 import { DomUtils, parseDocument } from 'htmlparser2'
-import { parseFields } from '../../src/http/form.ts'
+import { parseFields } from '../../src/http/input.ts'
 import { badForms } from './bad-forms.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, CLIENT, onEachStore, suiteHarness } from '../support/harness.ts'

@@ -8,11 +8,9 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { previewMail } from '../../src/admin/mails.ts'
-import { systemClock } from '../../src/clock.ts'
 import { mailTemplates } from '../../src/contract/mail-kinds.ts'
-import { parseAll } from '../../src/settings/rules.ts'
 import { createViews } from '../../src/views/index.ts'
+import { SAMPLE_MAILS } from '../../src/views/mails.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { everyPage } from './every-page.ts'
 import { startExamplePages } from './example-pages.ts'
@@ -50,13 +48,14 @@ async function shoot(group: string, options: BrowserContextOptions, shown: Shown
 
 const everyMail = (): [name: string, html: string][] => {
   const views = createViews('/oauth2', { brand: BRAND })
-  const clock = { ...systemClock, now: () => AT }
-  const options = { oauthUrl: 'https://id.example.com/oauth2' }
-  const parts = { mail: { views }, options, settings: () => parseAll({}), clock }
+  // Of each mail, the second sample has much to say.
+  const full = mailTemplates.flatMap((template) =>
+    SAMPLE_MAILS.filter(([name]) => name === template).slice(1, 2),
+  )
   const samples = views.locales.flatMap((locale) =>
-    mailTemplates.map((template): [string, string] => [
+    full.map(([template, locals]): [string, string] => [
       `mail.${template}.${locale}`,
-      previewMail(parts, { template, locale })?.html ?? '',
+      views.mail(template, { ...locals, at: AT }, { asked: locale }).html,
     ]),
   )
   return [...samples, ['mail.test', views.mail('test', { username: '', link: '', at: AT }).html]]

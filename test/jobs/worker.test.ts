@@ -6,7 +6,7 @@ import { createAuthorizeSig, createKeyRing } from '../../src/crypto/keys.ts'
 import { createLoginCodes } from '../../src/crypto/login-code.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { AccountFlowsError, memoryUsers, type AuditEvent } from '../../src/index.ts'
-import { voidEverything } from '../../src/flows/account.ts'
+import { voidEverything } from '../../src/flows/void-links.ts'
 import { hasUsableLink } from '../../src/flows/link-state.ts'
 import { createGlobalLimit } from '../../src/mail/limits.ts'
 import type { MailParts } from '../../src/mail/parts.ts'
@@ -455,7 +455,7 @@ describe('Notices that a password was changed', () => {
         const about = { id: `change-${changes}`, accountId, isClaim, parameters: {} }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
         await requestNotice(
-          { ...parts, outbox: parts.store.outbox },
+          { ...parts, mailQueue: parts.store.outbox },
           { ...about, sendTo: email, requester },
         )
         return work()
@@ -519,7 +519,7 @@ describe('Notices that a password was changed', () => {
     await change('ann', ANN.email)
     const again = { id: 'change-1', accountId: 'ann', sendTo: ANN.email, parameters: {} }
     const requester = { address: undefined, userAgent: undefined }
-    await requestNotice({ ...parts, outbox: parts.store.outbox }, { ...again, requester })
+    await requestNotice({ ...parts, mailQueue: parts.store.outbox }, { ...again, requester })
     await work()
     expect(mails).to.have.length(1)
   })

@@ -8,7 +8,7 @@ import {
   type PageLocals,
   type PageName,
 } from '../../src/views/index.ts'
-import { SAMPLE_PAGES } from '../../src/views/page-locals.ts'
+import { PAGE_NAMES, SAMPLE_PAGES, takesPassword } from '../../src/views/page-locals.ts'
 import { words } from '../support/words.ts'
 import { read, samplePages } from './read-pages.ts'
 
@@ -107,6 +107,14 @@ function withTexts<T>(sample: T, value: string): T {
 
 describe('Every page', () => {
   const pages = everyPage('plain')
+
+  it('with a field for a password, and no other, is one that no opener may navigate', () => {
+    const withField = pages.filter(({ find }) =>
+      find('input').some(({ attribs }) => attribs['type'] === 'password'),
+    )
+    const names = new Set(withField.map(({ name }) => name))
+    expect([...names]).to.have.members(PAGE_NAMES.filter(takesPassword))
+  })
 
   it('is one whole page that says what it is, also without a path prefix', () => {
     for (const { name, mode, reason, label, find, textOf, whole } of pages) {

@@ -1,10 +1,8 @@
 /** Keeps records and users in this process. It knows kinds and their fields, and never what a record means. */
 import { systemClock, type Clock } from '../../clock.ts'
+import { checkQuery, keptText, storedOf } from '../record-checks.ts'
 import {
   ANY,
-  checkQuery,
-  keptText,
-  storedOf,
   type Change,
   type Fields,
   type Kind,

@@ -1,13 +1,9 @@
 /** Keeps records in MongoDB. It knows kinds and their fields, and never what a record means. */
 import type { AnyBulkWriteOperation, Collection, Db, Document } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
+import { checkQuery, isDone, keptText, storedOf, textOf } from '../record-checks.ts'
 import {
   ANY,
-  checkQuery,
-  isDone,
-  keptText,
-  storedOf,
-  textOf,
   type Change,
   type Kind,
   type Query,

@@ -1,10 +1,7 @@
 /** The SQL statements that keep records in PostgreSQL, and the meaning of their rows. */
+import { keptText, storedJson, storedOf, textOf } from '../record-checks.ts'
 import {
   ANY,
-  keptText,
-  storedJson,
-  storedOf,
-  textOf,
   type Change,
   type FieldType,
   type Kind,

@@ -1,6 +1,7 @@
 /** Keeps records in PostgreSQL. It knows kinds and their fields, and never what a record means. */
 import { AccountFlowsError } from '../../errors.ts'
-import { checkQuery, keptText, type Kind, type RecordStore } from '../record-store.ts'
+import { checkQuery, keptText } from '../record-checks.ts'
+import type { Kind, RecordStore } from '../record-store.ts'
 import {
   definitionOf,
   indexesOf,

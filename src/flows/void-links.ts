@@ -1,0 +1,57 @@
+/** Voids all that was mailed to an account: its links, its waiting logins, and mails that have not left yet. */
+import { linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
+import type { User, UserStore } from '../contract/index.ts'
+import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
+
+/** So long ago that a void link has expired by every clock. */
+const VOIDED_AT = new Date(0)
+
+export interface LinkStore extends Pick<AccountFlowsStore, 'pendingLogins' | TokenPart> {
+  outbox: Pick<MailOutbox, 'requestsOf' | 'supersede'>
+}
+
+/** Voids the mailed links of an account, and ends its waiting logins. A form that was accepted before still sets its password. */
+async function voidLinks(store: LinkStore, userId: string, kinds = linkKinds) {
+  await store.pendingLogins.change({ accountId: userId }, { isVoid: true })
+  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId }, VOIDED_AT)
+}
+
+/** Also voids mails that are not sent yet, or are on their way to the mail server. */
+export async function voidEverything(store: LinkStore, userId: string, kinds = linkKinds) {
+  for (const kind of kinds) {
+    const requests = await store.outbox.requestsOf(userId, kind)
+    const ids = requests.map(({ id }) => id)
+    await store.outbox.supersede(ids, VOIDED_AT)
+  }
+  await voidLinks(store, userId, kinds)
+}
+
+export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
+  return expiresAt.getTime() === VOIDED_AT.getTime()
+}
+
+/** Voids the links of each disabled user that it finds, so that they stay void when the user is enabled again. */
+export function usersVoidingLinks(users: UserStore, store: LinkStore): UserStore {
+  async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
+    if (user?.disabled) await voidLinks(store, user.id)
+    return user
+  }
+
+  const voidEach = (found: User[]) => Promise.all(found.map(voidIfDisabled))
+
+  return {
+    findById: async (id) => voidIfDisabled(await users.findById(id)),
+    findByUsername: async (username) => voidIfDisabled(await users.findByUsername(username)),
+    findByUsernameInAnyCase: async (username) =>
+      voidEach((await users.findByUsernameInAnyCase?.(username)) ?? []),
+    findByVerifiedEmail: async (email) => voidEach(await users.findByVerifiedEmail(email)),
+    replacePasswordHash: (...of) => users.replacePasswordHash(...of),
+    ...(users.setFirstPassword && {
+      setFirstPassword: async (...of) => (await users.setFirstPassword?.(...of)) ?? false,
+    }),
+    markEmailVerified: (...of) => users.markEmailVerified(...of),
+    ...(users.markEmailUnverified && {
+      markEmailUnverified: async (...of) => (await users.markEmailUnverified?.(...of)) ?? false,
+    }),
+  }
+}
