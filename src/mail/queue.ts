@@ -137,7 +137,7 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
     return 'over'
   }
   const { id, ...shown } = link
-  // Code that ends links ends their jobs first. If the job has not ended here, the new link is already stored, and ends with the others.
+  // `voidEverything` ends jobs before links. If the job has not ended here, the new link is already stored, and ends with the others.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
     const mail = await writeMail(parts, job, recipient, shown, client?.clientName)

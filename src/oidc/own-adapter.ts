@@ -158,7 +158,7 @@ function refuseUsed(model: string): never {
   throw new errors.InvalidGrant('it was already used')
 }
 
-/** An id opens what it names, so the database holds only its hash. */
+/** Most ids open what they name, so the database holds only their hash. */
 const storedId = (model: string, id: string) => `${model}:${hashToken(id)}`
 
 const isOver = ({ clock }: Parts, { expiresAt }: ProviderRecord) =>

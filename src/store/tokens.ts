@@ -53,8 +53,7 @@ export interface Token extends Omit<TokenRecord, Hidden | keyof RequestParameter
   parameters: RequestParameters
 }
 
-export type NewToken = Omit<Token, 'usedAt' | 'claimedAt' | 'invalidatedAt' | 'completedAt'> &
-  Pick<TokenRecord, 'tokenHash'>
+export type NewToken = Omit<Token, keyof typeof NOTHING_YET> & Pick<TokenRecord, 'tokenHash'>
 
 const ClaimedBy = z.record(z.string(), z.string().optional()).optional()
 
@@ -85,10 +84,18 @@ export const KINDS = {
   }),
 }
 
+/** Of an issued token, even if it is modelled on another one. */
+const NOTHING_YET = {
+  usedAt: undefined,
+  claimedAt: undefined,
+  invalidatedAt: undefined,
+  completedAt: undefined,
+}
+
 export function newRecord({ parameters, ...token }: NewToken): TokenRecord {
   const { clientId, redirectUri, scope, state } = parameters
   const carried = { clientId, redirectUri, scope, state }
-  return { ...carried, ...token, purgeAt: eightDaysAfter(token.expiresAt) }
+  return { ...carried, ...token, ...NOTHING_YET, purgeAt: eightDaysAfter(token.expiresAt) }
 }
 
 export function tokenOf(record: TokenRecord): Token {

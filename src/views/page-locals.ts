@@ -258,9 +258,8 @@ export const SAMPLE_PAGES: PageSamples = {
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is made of it
 export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
 
-/** Whether people type a new password into the page. Only such a page has modes that refuse one. */
-export const takesPassword = (name: PageName): boolean =>
-  Object.keys(SAMPLE_PAGES[name]).some((mode) => mode.startsWith('password_'))
+/** The pages that people type a new password into. */
+export const PASSWORD_PAGES: readonly PageName[] = ['reset-password', 'accept-invitation']
 
 export const samplePages: { name: PageName; locals: PageLocals[PageName] }[] = PAGE_NAMES.flatMap(
   (name) =>

@@ -12,6 +12,7 @@ import { keysIn } from '../../examples/server/storage.ts'
 import { createPasswordCheck } from '../../examples/server/password-check.ts'
 import { createHashQueue } from '../../src/crypto/hash-queue.ts'
 import { createVerifyPassword } from '../../src/crypto/hashing.ts'
+import { hashToken } from '../../src/crypto/token.ts'
 import { memoryUsers } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import {
@@ -560,8 +561,10 @@ describe('The example server', () => {
       const names = ['dora', 'emil', 'fred', 'gina']
       expect(users.map(({ username }) => username)).to.have.members(names)
       expect(users[0]).to.include.keys('_id', 'email', 'email_verified', 'disabled')
-      const clients = database.db.collection('oidc_records').countDocuments({ model: 'Client' })
-      expect(await clients).to.equal(2)
+      const records = database.db.collection<{ _id: string }>('oidc_records')
+      const clients = await records.find({ model: 'Client' }).toArray()
+      const ids = ['app', 'native'].map((id) => `Client:${hashToken(id)}`)
+      expect(clients.map(({ _id }) => _id)).to.have.members(ids)
     })
 
     it('sign with the same keys, which are not in the database in plain', async () => {
