@@ -1,4 +1,4 @@
-/** What the new password of a link does, in the order of section 3.3: it is set, all sessions end, and the owner gets a mail. */
+/** What the new password of a link does (3.3): it is set, all sessions end, and the owner gets a mail. */
 import { newId } from '../crypto/token.ts'
 import { requestNotice } from '../jobs/request-mail.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
