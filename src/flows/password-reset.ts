@@ -1,4 +1,4 @@
-/** The reset link (3.1): a worker mails it, and its form sets a password. What a reset then does is in `new-password.ts`. */
+/** The link of a reset (3.1) once it is opened. `http/mail-forms.ts` requests it, `mail/` sends it; its effects are in `new-password.ts`. */
 import { oneAtATime, type Clock } from '../clock.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkReason, RequestParameters, Requester } from '../contract/index.ts'

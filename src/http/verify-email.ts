@@ -53,7 +53,7 @@ export function verifyEmail(parts: VerifyEmailParts): Route {
 /** Verifies, and finishes the login that waits in this browser. */
 async function goOnHere(parts: VerifyEmailParts, opening: Opening, login: PendingLogin) {
   const { ctx, opened } = opening
-  // Asks the provider first, so that the link stays usable if the provider fails.
+  // Throws if the provider fails, before the link is used. `finishWaiting` asks again, and uses the answer.
   await parts.clients.mayFinish(ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
   if (login.continuedAt) return show(parts, ctx, opened, { mode: 'verified' })

@@ -1,4 +1,7 @@
-/** A worker takes jobs of a queue, many at a time, and looks for more. It does not know what its jobs are about. */
+/**
+ * A worker takes jobs of a queue, many at a time, and looks for more. It does not know what its jobs are about. This folder has what runs
+ * behind requests: it asks for mails, notifies clients, and tidies.
+ */
 import { setMaxListeners } from 'node:events'
 import { within, type Clock } from '../clock.ts'
 import type { Log } from '../contract/index.ts'

@@ -1,4 +1,7 @@
-/** The queue of mails: takes a mail from its job until it has left or is given up, in any number of processes. */
+/**
+ * The queue of mails: takes a mail from its job until it has left or is given up, in any number of processes. This folder never knows a
+ * page or the provider.
+ */
 import { tokensOf } from '../contract/mail-kinds.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import { backoffMs, createWakeUps, createWorker } from '../jobs/worker.ts'
@@ -137,7 +140,7 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
     return 'over'
   }
   const { id, ...shown } = link
-  // `voidEverything` ends jobs before links. If the job has not ended here, the new link is already stored, and ends with the others.
+  // `voidEverything` ends jobs first, then links. If the job is still held here, the link was stored in time to end with the others.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
     const mail = await writeMail(parts, job, recipient, shown, client?.clientName)

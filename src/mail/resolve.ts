@@ -111,8 +111,8 @@ function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User) {
 }
 
 /**
- * The newest request of an account and a kind wins: with `newestOnly`, it ends the earlier ones. Returns whether the account has asked again
- * since; if not, earlier links end too. The job counts as resolved by now, so at least one of two concurrent jobs sees the other.
+ * The newest request of an account and a kind wins. `true`: there is a later request, so this job ends. `false`: there is none; with
+ * `newestOnly`, all earlier requests and links have ended. The job counts as resolved by now, so one of two concurrent jobs sees the other.
  */
 async function endEarlierAndCheckOvertaken({ store, clock }: MailParts, job: MailJob, user: User) {
   const { outbox } = store

@@ -51,8 +51,8 @@ export function cutoffStore(records: Records) {
     read: (accountId: string): Promise<SessionCutoffs | undefined> => cutoffs.get(accountId),
 
     /**
-     * Effects 3 and 4, in one atomic step. A cut-off moves forward to the time of the end; if it is there or later, by one millisecond. So
-     * each end differs from the one before, whatever the clocks say. With `isExact`, only the exact cut-off moves.
+     * Effects 3 and 4, in one atomic step. A cut-off becomes the time of the end. If it is that late already, it moves on by one
+     * millisecond. So each end differs from the one before, whatever the clocks say. With `isExact`, only the exact cut-off moves.
      */
     end: (accountId: string, end: SessionEnd): Promise<SessionCutoffs> =>
       cutoffs.change(accountId, (before = { id: accountId }) => {

@@ -4,7 +4,7 @@ import type { MailKind } from '../contract/mail-kinds.ts'
 import type { RequestParameters, Requester } from '../contract/parameters.ts'
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 
-/** `over`: only the id stays, which a repeated form would send again. */
+/** `over`: only the id stays, so that the same form sent again finds it taken. */
 type State = 'requested' | 'resolved' | 'superseded' | 'dead' | 'over'
 
 const Given = z.object({

@@ -49,7 +49,7 @@ export type ResetTokenStore = ReturnType<typeof resetTokens>
 export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
   const tokens = tableOf(records, kind)
 
-  /** Makes the live ones among these tokens expire at `at`. With `upTo` they are invalidated, also those of earlier requests. */
+  /** Ends live tokens. Without `upTo` they expire at `at`. With it, tokens of this request and of earlier ones are invalidated. */
   async function revoke(which: Revoked, at: Date): Promise<void> {
     const { upTo } = which
     const end = (record: TokenRecord) => (upTo ? superseded(record, upTo, at) : expired(record, at))

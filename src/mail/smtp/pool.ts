@@ -7,7 +7,7 @@ import { errorOf } from './answers.ts'
 const READY_AT_ONCE = 30
 /** How many of them start together, so that one command stores their tokens. */
 const BATCH = 10
-/** Mails are flowing if one left within this time. A new job waits longer, so that a request alone waits for its connection. */
+/** Mails are flowing if one left within this time. A new job is due later than that, so a lone request first opens its connection. */
 const FLOWING_MS = 40
 /** A mail that waited longer for a slot is given back: another process may have a free one. */
 const MAX_WAIT_MS = 20_000
