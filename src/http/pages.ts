@@ -7,7 +7,7 @@ import type { Clients } from '../oidc/clients.ts'
 import type { Settings } from '../settings/table.ts'
 import type { ErrorMode, PageLocals, PageName, Views } from '../views/index.ts'
 import { chooseLocale, type Languages } from '../views/languages.ts'
-import { PASSWORD_PAGES } from '../views/page-locals.ts'
+import { PAGES_WITH_PASSWORD } from '../views/page-locals.ts'
 import type { CaptchaSources } from './captcha.ts'
 import { reportFailure, RETRY_AFTER_SECONDS } from './failure.ts'
 import { uiLocalesInUrl } from './input.ts'
@@ -97,7 +97,7 @@ function pageHeaders(page: Page, lang: string, sources?: CaptchaSources): Record
     'Content-Security-Policy': policyOf(sources, formMayLeadTo),
     // The opener must not navigate the window while the user types a password. Other pages can be part of a login in a pop-up window, which
     // needs its opener at the end.
-    ...(PASSWORD_PAGES.includes(name) && { 'Cross-Origin-Opener-Policy': 'same-origin' }),
+    ...(PAGES_WITH_PASSWORD.includes(name) && { 'Cross-Origin-Opener-Policy': 'same-origin' }),
     'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',

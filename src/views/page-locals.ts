@@ -259,7 +259,7 @@ export const SAMPLE_PAGES: PageSamples = {
 export const PAGE_NAMES = Object.keys(SAMPLE_PAGES) as PageName[]
 
 /** The pages that people type a new password into. */
-export const PASSWORD_PAGES: readonly PageName[] = ['reset-password', 'accept-invitation']
+export const PAGES_WITH_PASSWORD: readonly PageName[] = ['reset-password', 'accept-invitation']
 
 export const samplePages: { name: PageName; locals: PageLocals[PageName] }[] = PAGE_NAMES.flatMap(
   (name) =>

@@ -8,7 +8,7 @@ import {
   type PageLocals,
   type PageName,
 } from '../../src/views/index.ts'
-import { PASSWORD_PAGES, SAMPLE_PAGES } from '../../src/views/page-locals.ts'
+import { PAGES_WITH_PASSWORD, SAMPLE_PAGES } from '../../src/views/page-locals.ts'
 import { words } from '../support/words.ts'
 import { read, samplePages } from './read-pages.ts'
 
@@ -113,7 +113,7 @@ describe('Every page', () => {
       find('input').some(({ attribs }) => attribs['type'] === 'password'),
     )
     const names = new Set(withField.map(({ name }) => name))
-    expect([...names]).to.have.members(PASSWORD_PAGES)
+    expect([...names]).to.have.members(PAGES_WITH_PASSWORD)
   })
 
   it('is one whole page that says what it is, also without a path prefix', () => {
