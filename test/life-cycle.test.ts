@@ -29,7 +29,6 @@ describe('The life of the flows', () => {
 })
 
 describe('A damaged package [full]', function () {
-  this.timeout(60_000)
   const folder = suiteFolder()
 
   const START = `

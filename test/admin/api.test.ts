@@ -149,7 +149,6 @@ describe('What is made out of the table of settings and the description of the a
   let made: Record<string, string>
 
   before(async function () {
-    this.timeout(60_000)
     made = await generatedFiles()
   })
 

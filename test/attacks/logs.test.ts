@@ -232,7 +232,6 @@ describe('The output of a process that goes wrong (LOG-09)', () => {
   })
 
   it('names no password of MONGODB_URI when the start is refused [full]', async function () {
-    this.timeout(60_000)
     for (const uri of [
       'mongodb://user:canary@127.0.0.1:1/db?serverSelectionTimeoutMS=100',
       'mongodb://user:canary@@127.0.0.1',
@@ -285,7 +284,6 @@ describeWithMongo(
     let server: ExampleServer
 
     before(async function () {
-      this.timeout(120_000)
       database = await freshDatabase()
       proxy = await startMongoProxy(database)
       let deferred = 0

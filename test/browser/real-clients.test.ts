@@ -83,7 +83,6 @@ describeInChromium('Clients that others wrote [full]', (browser) => {
       let stop: (() => unknown) | undefined
 
       before('the client runs', async function () {
-        this.timeout(180_000)
         const found = clients.find(({ metadata }) => metadata.client_id === name)
         if (!found) throw new Error(`there is no client ${name}`)
         client = found

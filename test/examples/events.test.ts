@@ -119,7 +119,6 @@ it('The examples of events have at most 40 lines each', async () => {
 })
 
 describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite) {
-  this.timeout(60_000)
   const database = suiteDatabase()
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   const taken: { id: string; body: Body }[] = []

@@ -40,7 +40,6 @@ const FORGED = {
 const TRUST_ANY = 'NODE_TLS_REJECT_UNAUTHORIZED'
 
 describe('The example in production, behind examples/deploy/nginx.conf [full]', function () {
-  this.timeout(120_000)
   const file = suiteFolder()
   const ends: (() => Promise<unknown>)[] = []
   let server: ExampleServer

@@ -527,7 +527,6 @@ describe('The example server', () => {
   })
 
   it('has no mailbox and shows no passwords in production', async function () {
-    this.timeout(90_000)
     const production = { NODE_ENV: 'production', MAILBOX: 'true', SIGNING_KEYS: OLD }
     const own = await startExampleServer({ ...production, SEED_FILE: file('seed.json') })
     ends.push(own.kill)
@@ -545,7 +544,6 @@ describe('The example server', () => {
     const database = suiteDatabase()
 
     before(async function () {
-      this.timeout(120_000)
       const shared = { MONGODB_URI: database.uri, SEED_FILE: file('seed.json') }
       const keys = { SIGNING_KEYS: `${OLD},${NEW}` }
       first = await startExampleServer({ ...shared, ...keys, MAILBOX: 'true' })

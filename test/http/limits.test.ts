@@ -382,7 +382,6 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
   const harnesses: Harness[] = []
 
   before(async function () {
-    this.timeout(120_000)
     database = await freshDatabase()
     const options: HarnessOptions = {
       technology: 'mongodb',

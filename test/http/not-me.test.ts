@@ -541,7 +541,7 @@ describeWithMongo(
         await other.close()
         await h.close()
       }
-    }).timeout(180_000)
+    })
   },
 )
 

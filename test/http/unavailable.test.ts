@@ -439,7 +439,7 @@ describe('Tries at a name (RATE-28), at the hosts of the examples', () => {
     } finally {
       await close()
     }
-  }).timeout(60_000)
+  })
 })
 
 describe('A process that had no file left when its first form came [full]', () => {

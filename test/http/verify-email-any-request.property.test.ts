@@ -378,7 +378,7 @@ describe('An e-mail verification amid any legal authorization request', () => {
         }),
         { numRuns: RUNS_PER_KIND },
       )
-    }).timeout(120_000)
+    })
   }
 })
 

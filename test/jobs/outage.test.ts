@@ -21,7 +21,6 @@ describe('The mail server is away for ten minutes, and comes back [full]', () =>
   const modeOf = async (link: string | undefined) => (await createUserAgent().get(link ?? '')).mode
 
   it('sends each owed mail once, and no other, with the one link of its account that works (FLT-01)', async function () {
-    this.timeout(120_000)
     const [verified, bystanders] = [await people(12, h.addVerified), await people(2, h.addVerified)]
     const unverified = await people(6, h.addUnverified)
     for (const person of [...verified.slice(0, 4), ...bystanders]) await person.forgets()
