@@ -19,7 +19,7 @@ const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
   ambiguous: 'several accounts match: name one with --id',
   already_verified: 'the address is verified already: no link is needed',
   not_verified:
-    'the address is not verified: send a verification link, or change reset_requires_verified_email',
+    'the address is not verified: send a verification link. If the account has a password, you may change reset_requires_verified_email',
   throttled:
     'the account had too many mails recently: use its last link, or see mails_per_account_per_hour and resend_cooldown',
   superseded: 'a newer request replaced it: see that one with `user status`',
@@ -29,7 +29,7 @@ const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
   disabled: 'the account is disabled: enable it first',
   no_address: 'the account has no e-mail address: give it one',
   bad_address: 'the address of the account is not valid: correct it',
-  no_password: 'the account has no password: it signs in another way',
+  no_password: 'the account has no password, and may choose none: see `user status`',
   has_password: 'the account has a password: send a reset link with `user send-reset`',
   unexpected_error: 'the server failed: see its log',
   ERR_MAIL_REFUSED: 'the mail server refused it: see its answer with `mail test`',

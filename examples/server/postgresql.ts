@@ -138,7 +138,7 @@ const toUser = ({ email, email_verified, password_hash, ...row }: Row): User => 
   username: row.username,
   email: email ?? undefined,
   emailVerified: email_verified,
-  passwordHash: password_hash ?? undefined,
+  passwordHash: password_hash || undefined,
   disabled: row.disabled,
 })
 

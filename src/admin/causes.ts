@@ -2,7 +2,9 @@
 import * as z from 'zod'
 import type { RecordedEvent, User } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
+import { hashOf } from '../contract/users.ts'
 import { atStep, type MailFault } from '../errors.ts'
+import { elsewhereOf, type ResetAnswer } from '../flows/account.ts'
 import type { MailJobStatus } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import { text } from './schema.ts'
@@ -10,8 +12,8 @@ import { text } from './schema.ts'
 /** What is known about an account whose mail is missing. The words of a cause are made from it. */
 export interface Facts {
   user: User
-  /** Whether a reset link goes only to verified addresses. */
-  needsVerified?: boolean
+  /** What a request for a reset gets. */
+  answer?: ResetAnswer | undefined
   /** What ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
   /** Of the mail in question; a reset by default. */
@@ -22,13 +24,16 @@ export interface Facts {
 
 export type Words = readonly [summary: string, advice: string]
 
-/** The facts, with the time of the event, the name of the mail, and the command that sends another one. */
-type Told = Facts & { at: string; mail: string; send: string }
+/** The facts, with the time of the event, the name of the mail, whether another one has a link, and the command that sends it. */
+type Told = Facts & { at: string; mail: string; isLinkless: boolean; send: string }
 
 const sendLink = (kind: LinkKind, { id }: User) =>
   `account-flows ${MAIL_KINDS[kind].link.command} --id ${id}`
 
 const mended = (how: string) => `${how} in your user store. Then ask the person to try again.`
+
+const otherWay = (user: User) =>
+  `Ask the person to sign in the other way, for example with ${elsewhereOf(user) ?? 'Google'}. Or let them choose a password: ${sendLink('invitation', user)}`
 
 const WORDS = {
   disabled: () => ['The account is disabled, so it gets no mail.', mended('Enable it')],
@@ -42,22 +47,30 @@ const WORDS = {
       : 'The address is not one plain e-mail address, so no mail can be sent to it.',
     mended(event ? 'Correct the address' : 'Correct it'),
   ],
-  no_password: ({ user }) => [
-    'The account has no password, so it gets no reset link.',
-    `Ask the person to sign in the other way, for example with Google. Or let them choose a password: ${sendLink('invitation', user)}`,
-  ],
+  no_password: ({ user, answer = 'no_password', event, at }) => {
+    const gets: Partial<Record<ResetAnswer, string>> = {
+      link: ': a request for a reset mails a link to choose one.',
+      elsewhere: `: a request for a reset mails that it signs in with ${elsewhereOf(user)}, and no link.`,
+    }
+    const sent = event ? ` The last mail was sent at ${at}.` : ''
+    return [
+      `The account has no password${gets[answer] ?? ', so it gets no reset link.'}${sent}`,
+      otherWay(user),
+    ]
+  },
   has_password: ({ user }) => [
     'The account has a password: it gets no invitation.',
     `Have the person sign in, or send a reset link: ${sendLink('password_reset', user)}`,
   ],
   unverified: (told) => {
-    const { user, needsVerified, event } = told
-    const isHeld = needsVerified && !event
-    const first = needsVerified
+    const { user, answer, event } = told
+    const isNeeded = answer === 'not_verified'
+    const why = hashOf(user) === undefined ? 'it has no password' : 'reset_requires_verified_email'
+    const first = isNeeded
       ? 'Verify it before the person asks again'
       : 'Ask the person to type the username, or verify the address'
     return [
-      `The address is not verified: ${isHeld ? 'it gets no reset link (reset_requires_verified_email)' : askedWith(told)}.`,
+      `The address is not verified: ${isNeeded && !event ? `it gets no reset link (${why})` : askedWith(told)}.`,
       `${first}: ${sendLink('email_verification', user)}. If you are sure that the address belongs to the person: account-flows user verify --id ${user.id}`,
     ]
   },
@@ -69,13 +82,15 @@ const WORDS = {
     'The address is verified already, so it gets no verification mail.',
     'Ask the person to sign in.',
   ],
-  changed: ({ event, user, at, send }) => {
-    const [, was = 'no account was found by its address'] =
-      CAUSE_OF_REASON.get(event?.reason ?? '') ?? []
+  changed: ({ event, user, at, send, isLinkless }) => {
+    const reason = WAS_SO.get(event?.reason ?? '') ?? 'no account was found by its address'
+    const [what, was] = hadNoLink(event)
+      ? ['link', 'the account had no password, and could not choose one']
+      : ['mail', reason]
     const again = user.emailVerified ? 'try again' : 'try again with the username'
     return [
-      `The last request, at ${at}, got no mail: ${was}. This is no longer so.`,
-      `Ask the person to ${again}, or send a link: ${send}`,
+      `The last request, at ${at}, got no ${what}: ${was}. This is no longer so.`,
+      isLinkless ? otherWay(user) : `Ask the person to ${again}, or send a link: ${send}`,
     ]
   },
   limited: ({ at }) => [
@@ -108,15 +123,15 @@ const WORDS = {
       `Ask the person to look into the spam folder of ${user.email ?? ''}.${find}`,
     ]
   },
-  ended: ({ event, mail, at, send }) =>
+  ended: ({ event, mail, at, send, isLinkless }) =>
     event?.reason === 'denied'
       ? [
           `The last request, at ${at}, was denied by your own check (beforeForgotPassword).`,
-          `Look at this check, or send a link: ${send}`,
+          `Look at this check${isLinkless ? '.' : `, or send a link: ${send}`}`,
         ]
       : [
           `The last ${mail} was not sent (${event?.reason ?? 'unknown reason'}, ${at}).`,
-          `Check the service with account-flows doctor. Then send a new link: ${send}`,
+          `Check the service with account-flows doctor. Then send a new one: ${send}`,
         ],
   not_asked: ({ send }) => [
     'The audit log has no request for a mail to this account.',
@@ -124,17 +139,18 @@ const WORDS = {
   ],
 } satisfies Record<string, (told: Told) => Words>
 
-/** Why a request got no mail: the cause if it still holds, and words for what was so then. */
-export const CAUSE_OF_REASON = new Map(
+/** What was so when a request got no mail, by its reason. */
+export const WAS_SO = new Map(
   Object.entries({
-    not_verified: ['unverified', 'the address was not verified'],
-    already_verified: ['verified', 'the address was verified already'],
-    no_password: ['no_password', 'the account had no password'],
-    has_password: ['has_password', 'the account had a password'],
-    disabled: ['disabled', 'the account was disabled'],
-    no_address: ['no_address', 'the account had no e-mail address'],
-    bad_address: ['bad_address', 'the address was not one plain e-mail address'],
-  } as const),
+    not_verified: 'the address was not verified',
+    already_verified: 'the address was verified already',
+    no_password:
+      'the account had no password, and neither could choose one nor named another way to sign in',
+    has_password: 'the account had a password',
+    disabled: 'the account was disabled',
+    no_address: 'the account had no e-mail address',
+    bad_address: 'the address was not one plain e-mail address',
+  }),
 )
 
 const askedWith = ({ event, at }: Told) =>
@@ -158,11 +174,15 @@ export const Diagnosis = z.strictObject({
 
 export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
   const { user, event, kind = 'password_reset' } = facts
-  const mail = MAIL_KINDS[kind].link.called
-  const at = String(event?.at.toISOString())
-  const [summary, advice] = WORDS[cause]({ ...facts, mail, at, send: sendLink(kind, user) })
+  const isLinkless = kind === 'password_reset' && facts.answer === 'elsewhere'
+  const mail = isLinkless ? 'mail about a reset' : MAIL_KINDS[kind].link.called
+  const told = { ...facts, mail, isLinkless, at: String(event?.at.toISOString()) }
+  const [summary, advice] = WORDS[cause]({ ...told, send: sendLink(kind, user) })
   return { cause, summary, advice }
 }
+
+/** Whether the mail that was sent had no link. */
+export const hadNoLink = (event?: RecordedEvent): boolean => event?.details?.['link'] === 'none'
 
 /** Whether the mail server refused this mail. `false`: it accepts no mail. */
 export function isRefusal({ reason, details = {} }: RecordedEvent): boolean {

@@ -1,10 +1,10 @@
 /** Finds why an account got no mail: from the account, its mails and its events. `causes.ts` says what it means. */
 import type { RecordedEvent, User } from '../contract/index.ts'
-import { linkKinds, MAIL_KINDS } from '../contract/mail-kinds.ts'
-import { foldTyped } from '../contract/users.ts'
-import { findUser, whyNoInvitation, whyNoMail } from '../flows/account.ts'
+import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
+import { foldTyped, hashOf } from '../contract/users.ts'
+import { answerToReset, findUser, whyNoInvitation, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import { CAUSE_OF_REASON, diagnosisOf, isRefusal, type Cause, type Facts } from './causes.ts'
+import { diagnosisOf, hadNoLink, isRefusal, WAS_SO, type Cause, type Facts } from './causes.ts'
 import type { AdminParts } from './operation.ts'
 
 const MAX = 20
@@ -20,7 +20,7 @@ type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made from; everything newest first. */
 export async function mailHistory(parts: AdminParts, user: User) {
-  const { store, users, mail, clock, settings } = parts
+  const { store, users, mail, clock } = parts
   const { id: accountId, email } = user
   const [mails, events, reported, askedInVain, named] = await Promise.all([
     store.outbox.list({ accountId, limit: MAX }, clock.now()),
@@ -31,7 +31,8 @@ export async function mailHistory(parts: AdminParts, user: User) {
   ])
   return {
     user,
-    needsVerified: settings().resetRequiresVerifiedEmail,
+    /** What a request for a reset gets by now. */
+    answer: answerToReset(user, parts),
     mails,
     events,
     /** What "This wasn't me" did. */
@@ -78,10 +79,11 @@ export function diagnose(history: MailHistory) {
   if (last && !event) return told(...ofLastMail(last, history))
   if (event?.reason === 'denied') return told('ended', { event, kind: kindOf(event) })
   const asked = event && { event }
-  if (user.passwordHash === undefined) return told('no_password')
+  if (history.answer === 'no_password') return told('no_password')
   if (!user.emailVerified) return told('unverified', asked)
   if (history.isShared) return told('ambiguous', asked)
-  return asked ? told('changed', asked) : told('not_asked')
+  if (asked) return told('changed', asked)
+  return told(history.answer === 'elsewhere' ? 'no_password' : 'not_asked')
 }
 
 /** What ended the newest decisive request. A throttled request does not count if the mail before it failed, or if a mail waits. */
@@ -110,12 +112,19 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   const kind = kindOf(event)
   const about = { event, kind }
   if (event.type.endsWith('_mail_sent')) {
-    const refused = kind === 'invitation' ? whyNoInvitation(history.user) : undefined
-    return refused ? [refused] : ['sent', about]
+    const cause = kind === 'email_verification' ? undefined : whyNoLink(kind, history)
+    if (cause === 'has_password') return [cause]
+    // What was mailed to an account without a password is of no use now.
+    if (cause === 'no_password') return [cause, about]
+    if (!hadNoLink(event)) return ['sent', about]
+    return cause ? [cause] : ['changed', about]
   }
   const { reason = '' } = event
-  const [cause] = CAUSE_OF_REASON.get(reason) ?? []
-  if (cause) return isStillSo(cause, history) ? [cause] : ['changed', about]
+  if (WAS_SO.has(reason)) {
+    const isMended = kind === 'password_reset' && history.answer === 'elsewhere'
+    const cause = isMended ? undefined : whyNoLink(kind, history)
+    return cause ? [cause] : ['changed', about]
+  }
   if (reason === 'throttled') return ['limited', about]
   if (reason === 'ERR_MAIL_ADDRESS') return ['bad_address', about]
   if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ['ended', about]
@@ -123,22 +132,25 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   return [isRefusal(event) ? 'refused' : 'mail_server_down', { ...about, job }]
 }
 
-/** Whether a cause that ended a request would still end it. Causes that end every request are checked before. */
-function isStillSo(cause: Cause, { user, needsVerified }: MailHistory): boolean {
-  if (cause === 'unverified') return needsVerified && !user.emailVerified
-  if (cause === 'verified') return user.emailVerified
-  return cause === (whyNoInvitation(user) ?? 'no_password')
+/** Why a request for such a link gets none now. Causes that end every request are checked before. */
+export function whyNoLink(kind: LinkKind, { user, answer = 'link' }: Facts): Cause | undefined {
+  if (kind === 'invitation') return whyNoInvitation(user)
+  if (kind === 'email_verification') return user.emailVerified ? 'verified' : undefined
+  if (answer === 'not_verified') return 'unverified'
+  return answer === 'link' ? undefined : 'no_password'
 }
 
 /** All that may keep the account from a mail. */
 export function hintsOf(history: MailHistory): string[] {
-  const { disabled, email, emailVerified, passwordHash } = history.user
-  const isVerified = emailVerified ? 'verified' : 'unverified'
+  const { answer, user } = history
+  const { disabled, email } = user
+  const isVerified = user.emailVerified ? 'verified' : 'unverified'
+  const hasNone = hashOf(user) === undefined && answer !== 'not_verified'
   const causes = [
     history.canSend ? undefined : 'mail_server_down',
     disabled ? 'disabled' : undefined,
     whyNoMail({ email, disabled: false }),
-    passwordHash === undefined ? 'no_password' : email === undefined ? undefined : isVerified,
+    hasNone ? 'no_password' : email === undefined ? undefined : isVerified,
   ] as const
   const hints = causes.flatMap((cause) => (cause ? diagnosisOf(cause, history).summary : []))
   return history.mails.some(({ state }) => state === 'dead')

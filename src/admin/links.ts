@@ -2,13 +2,15 @@
 import * as z from 'zod'
 import type { RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
-import { hasSamePassword, isVerified, whyNoInvitation } from '../flows/account.ts'
+import { hashOf } from '../contract/users.ts'
+import { answerToReset, hasSamePassword, isVerified } from '../flows/account.ts'
 import { findLink, linkState } from '../flows/link-state.ts'
 import { wasVoided } from '../flows/void-links.ts'
 import { alteredIn, readPastedLink, type PastedLink } from '../http/pasted-link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
-import { diagnosisOf, type Words } from './causes.ts'
+import { diagnosisOf, type Facts, type Words } from './causes.ts'
+import { whyNoLink } from './diagnosis.ts'
 import { operation, type AdminParts } from './operation.ts'
 import { given, list, object, optional, text, time, wireOf } from './schema.ts'
 
@@ -78,6 +80,8 @@ interface LinkFacts {
   altered: string[]
   token?: Token
   user?: User | undefined
+  /** What a request for a reset gets now. */
+  answer?: Facts['answer']
   /** The newest token of the account and kind, if that is another one. */
   newer?: Token | undefined
 }
@@ -95,7 +99,8 @@ async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
   const state = now === 'live' && altered.length > 0 ? 'altered' : now
   const [newest] = await tokensOf(store, link.kind).ofUser(token.userId, 1)
   const newer = newest?.id === token.id ? undefined : newest
-  return { link, state, altered, token, user, newer }
+  const answer = user && answerToReset(user, parts)
+  return { link, state, altered, token, user, answer, newer }
 }
 
 const MAX_EVENTS = 500
@@ -118,7 +123,7 @@ function shownState(token: Token, user: User | undefined, at: Date): Link['state
 }
 
 /** What a status and an explanation say of a link. */
-const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
+export const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
   ...token,
   accountId: token.userId,
   state: shownState(token, user, at),
@@ -127,29 +132,18 @@ const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
   mailId: token.mailJobId,
 })
 
-const MAX_OF_KIND = 20
-
-/** The newest links of each kind, newest first. */
-export async function linksOf({ store, clock }: AdminParts, user: User) {
-  const at = clock.now()
-  const links = await Promise.all(
-    linkKinds.map(async (kind) => {
-      const tokens = await tokensOf(store, kind).ofUser(user.id, MAX_OF_KIND)
-      return tokens.map((token) => wireOf(Link, { ...fieldsOf(token, user, at), kind }))
-    }),
-  )
-  return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
-}
-
 function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
-  const { link, token, user } = facts
+  const { link, token, user, answer, state } = facts
   const { kind = 'password_reset' } = link ?? {}
   const { command } = MAIL_KINDS[kind].link
-  const [summary, advice] = WORDS[facts.state](facts, `Send a new link: account-flows ${command}.`)
-  if (kind === 'invitation' && user && !user.disabled && whyNoInvitation(user))
-    return { summary, advice: diagnosisOf('has_password', { user }).advice }
-  if (kind !== 'email_verification' || !token || !isVerified(token, user))
-    return { summary, advice }
+  const [summary, advice] = WORDS[state](facts, `Send a new link: account-flows ${command}.`)
+  if (kind !== 'email_verification') {
+    const isGood = state === 'live' || state === 'altered'
+    const about = isGood || !user || user.disabled ? undefined : { user, answer }
+    const cause = about && whyNoLink(kind, about)
+    return { summary, advice: cause ? `${diagnosisOf(cause, about).advice}.` : advice }
+  }
+  if (!token || !isVerified(token, user)) return { summary, advice }
   return {
     summary: `${summary} The address is verified already.`,
     advice: 'There is nothing left to do: the person can sign in.',
@@ -215,12 +209,13 @@ function voided({ token, user }: LinkFacts, another: string): Words {
     const summary = 'The link was voided: the account was disabled, or all its sessions were ended.'
     return [summary, another]
   }
-  const isMoved = !token || user.email !== token.email
-  const summary =
-    isMoved || !hasSamePassword(token, user)
-      ? `The ${isMoved ? 'address' : 'password'} of the account was changed after the link was made.`
-      : `The link was refused ${when(token.claimedAt)}: the account changed after the link was made.`
-  return [summary, another]
+  if (!token || user.email !== token.email)
+    return ['The address of the account was changed after the link was made.', another]
+  if (hasSamePassword(token, user))
+    return [`The link was refused ${when(token.claimedAt)}: the account had changed.`, another]
+  if (hashOf(user) === undefined)
+    return ['The account has no password now, or may not choose one.', another]
+  return ['The password of the account was set or changed after the link was made.', another]
 }
 
 function when(at: Date | undefined): string {

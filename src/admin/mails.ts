@@ -140,19 +140,26 @@ function previewMail(
   { mail: { views }, options: { oauthUrl }, settings, clock }: AdminParts,
   asked: { template: string; locale: string },
 ) {
-  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === asked.template)
-  if (!kind || !views.locales.includes(asked.locale)) return undefined
-  const { template, page, link } = MAIL_KINDS[kind]
-  const locals = {
+  const { template: name, locale } = asked
+  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)
+  if (!views.locales.includes(locale)) return undefined
+  const common = {
     username: 'ann',
-    link: `${oauthUrl}${page}`,
-    notMe: `${oauthUrl}/not-me`,
     at: clock.now(),
-    ...(link && { lifetimeMs: settings()[link.lifetime] }),
     clientName: 'Example App',
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   }
-  return views.mail(template, locals, { asked: asked.locale })
+  if (name === 'no-password')
+    return views.mail(name, { ...common, link: '', signsInElsewhere: 'Google' }, { asked: locale })
+  if (!kind) return undefined
+  const { template, page, link } = MAIL_KINDS[kind]
+  const locals = {
+    ...common,
+    link: `${oauthUrl}${page}`,
+    notMe: `${oauthUrl}/not-me`,
+    ...(link && { lifetimeMs: settings()[link.lifetime] }),
+  }
+  return views.mail(template, locals, { asked: locale })
 }
 
 const FAILED = linkKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const)

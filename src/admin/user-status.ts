@@ -1,10 +1,12 @@
 import * as z from 'zod'
 import type { User } from '../contract/index.ts'
+import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
+import { hashOf } from '../contract/users.ts'
 import type { ClientLogout, ClientLogoutState, SessionCutoffs } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { Diagnosis } from './causes.ts'
 import { diagnose, hintsOf, mailHistory } from './diagnosis.ts'
-import { Link, linksOf } from './links.ts'
+import { fieldsOf, Link } from './links.ts'
 import { MailJob } from './mails.ts'
 import type { AdminParts } from './operation.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
@@ -42,7 +44,7 @@ const MAX_EVENTS = 20
 
 export async function readUserStatus(parts: AdminParts, user: User) {
   const { store, flows } = parts
-  const { id, username, email, emailVerified, disabled, passwordHash } = user
+  const { id, username, email, emailVerified, disabled } = user
   const [history, links, events, ended, clients] = await Promise.all([
     mailHistory(parts, user),
     linksOf(parts, user),
@@ -57,7 +59,7 @@ export async function readUserStatus(parts: AdminParts, user: User) {
     email,
     emailVerified,
     disabled,
-    hasPassword: passwordHash !== undefined,
+    hasPassword: hashOf(user) !== undefined,
     oauthSessionsEndedAt: ended?.oauthAt,
     idpSessionsEndedAt: ended && sessionsEndedAt(ended),
     clients: clientCounts(clients),
@@ -66,6 +68,20 @@ export async function readUserStatus(parts: AdminParts, user: User) {
     mails: history.mails.map((mail) => wireOf(MailJob, { ...mail, username })),
     events: events.map((event) => wireOf(AuditEvent, { ...event, username })),
   })
+}
+
+const MAX_OF_KIND = 20
+
+/** The newest links of each kind, newest first. */
+async function linksOf({ store, clock }: AdminParts, user: User) {
+  const at = clock.now()
+  const links = await Promise.all(
+    linkKinds.map(async (kind) => {
+      const tokens = await tokensOf(store, kind).ofUser(user.id, MAX_OF_KIND)
+      return tokens.map((token) => wireOf(Link, { ...fieldsOf(token, user, at), kind }))
+    }),
+  )
+  return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
 }
 
 // A cutoff of tokens ends sessions too, so the later of both counts.

@@ -72,7 +72,8 @@ export const userOperations = {
 
   sendReset: operation({
     ...MAILS,
-    summary: 'Requests a reset link for the account. Audited.',
+    summary:
+      'Requests a reset link for the account. Without a password, it may get another mail or none. Audited.',
     ...onAccount('send_reset', ask('password_reset')),
   }),
 

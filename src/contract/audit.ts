@@ -84,8 +84,10 @@ type Requested =
   | (OfMail & { reason: 'denied'; details: { identifier_hash: string } })
   | TooManyForms
 
-/** The mail server accepted the mail. */
-type MailSent = OfMail & { details?: { mail?: MailKind; message_id?: string; queue_id?: string } }
+/** The mail server accepted the mail. `link: 'none'`: it has no link, and says where the user signs in. */
+type MailSent = OfMail & {
+  details?: { mail?: MailKind; message_id?: string; queue_id?: string; link?: 'none' }
+}
 
 /** An attempt to send a mail failed, or the worker gave the mail up. `details` says at which step, and the reply of the mail server. */
 type MailFailed = OfMail & {
@@ -170,7 +172,7 @@ export type NoMail =
   | 'unknown' // No account has this name or verified address.
   | 'ambiguous' // Several accounts could be meant.
   | 'already_verified' // There is nothing left to verify.
-  | 'not_verified' // The address is not verified, and a reset link needs that.
+  | 'not_verified' // The address is not verified, and a mail about a reset needs that.
   | 'throttled' // The account asked too often.
   | 'superseded' // A newer request took its place.
   | 'sent_before' // An earlier attempt sent the mail before its process died.
@@ -179,7 +181,7 @@ export type NoMail =
   | 'disabled'
   | 'no_address' // The account has no address.
   | 'bad_address' // No mail can go to this address.
-  | 'no_password' // The account has no password that could be reset.
+  | 'no_password' // The account has no password, may choose none, and names no other way to sign in.
   | 'has_password' // The account has a password, and needs no invitation.
 
 /** Why a mail did not leave: the request gets none, or an attempt failed. */

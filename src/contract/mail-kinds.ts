@@ -79,11 +79,15 @@ export type LinkKind = { [K in MailKind]: Rows[K]['link'] extends object ? K : n
 export type PasswordLinkKind = 'password_reset' | 'invitation'
 /** The parts of the store that hold tokens. */
 export type TokenPart = Rows[LinkKind]['link']['tokens']
-export type MailTemplate = Rows[MailKind]['template']
+/** A `password_reset` without a link has a template of its own. */
+export type MailTemplate = Rows[MailKind]['template'] | 'no-password'
 
 export const mailKinds: readonly MailKind[] = Object.keys(MAIL_KINDS).filter(isMailKind)
 export const linkKinds: readonly LinkKind[] = mailKinds.filter(isLinkKind)
-export const mailTemplates = mailKinds.map((kind) => MAIL_KINDS[kind].template)
+export const mailTemplates: readonly MailTemplate[] = [
+  ...mailKinds.map((kind) => MAIL_KINDS[kind].template),
+  'no-password',
+]
 
 export function isMailKind(kind: string): kind is MailKind {
   return Object.hasOwn(MAIL_KINDS, kind)

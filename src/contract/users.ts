@@ -6,11 +6,18 @@ export interface User {
   /** `undefined`: the user has no address and never gets a mail. */
   email: string | undefined
   emailVerified: boolean
-  /** A bcrypt hash. `undefined`: the user has no password and cannot reset one. */
+  /** A bcrypt hash. `undefined`, `null` or `''`: the user has no password, and cannot reset one unless `mayChoosePassword` is set. */
   passwordHash: string | undefined
   disabled: boolean
   /** The language of mails, as a tag such as `de` or `pt-BR`. `undefined`: unknown. */
   locale?: string | undefined
+  /**
+   * Whether a user without a password may choose one: a request for a reset then mails a link, to a verified address only. Off by default:
+   * beside single sign-on, a local password goes past its second factor.
+   */
+  mayChoosePassword?: boolean | undefined
+  /** Where a user without a password signs in, such as `'Google'`. If none may be chosen, a request for a reset mails this, and no link. */
+  signsInElsewhere?: string | undefined
 }
 
 /**
@@ -35,7 +42,7 @@ export interface UserStore {
   /**
    * Sets the first password and makes the address verified, in one atomic step. It does so only while there is no password, the user is
    * enabled and the address still is `email`, byte for byte. `true` for exactly one of concurrent callers; `false`: nothing changed. Without
-   * it, there are no invitations.
+   * it, there are no invitations, and `mayChoosePassword` has no effect.
    */
   setFirstPassword?(id: string, email: string, hash: string): Promise<boolean>
   /**
@@ -48,6 +55,12 @@ export interface UserStore {
    * `user unverify` is refused, and "This wasn't me" leaves an address verified.
    */
   markEmailUnverified?(id: string, email: string): Promise<boolean>
+}
+
+/** `undefined`: the user has no password. A host may remove the hash, or have `null` or an empty text in its place. */
+export function hashOf({ passwordHash }: Pick<User, 'passwordHash'>): string | undefined {
+  const hash: unknown = passwordHash
+  return typeof hash === 'string' && hash !== '' ? hash : undefined
 }
 
 /** Whether two addresses are equal except for the case of ASCII letters. `toLowerCase` would turn the Kelvin sign into a `k`. */

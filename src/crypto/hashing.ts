@@ -1,5 +1,6 @@
 import bcrypt from 'bcrypt'
 import type { User } from '../contract/index.ts'
+import { hashOf } from '../contract/users.ts'
 import { hashQueue, type HashQueue } from './hash-queue.ts'
 import { isReadWhole } from './password.ts'
 import { newToken } from './token.ts'
@@ -41,7 +42,7 @@ function verifyWith(hashing: Hashing): VerifyPassword {
     hashQueue(async () => {
       // For every user: otherwise the first unknown one would take longer.
       unknownUsersHash ??= await hashing.hash(newToken())
-      const stored = user?.passwordHash
+      const stored = user && hashOf(user)
       const isMatch = await hashing.verify(password, stored ?? unknownUsersHash)
       return isMatch && stored !== undefined && !user?.disabled && password.isWellFormed()
     }, network)

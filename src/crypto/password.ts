@@ -17,6 +17,17 @@ export function isShortEnough(password: string): boolean {
 /** Ties a token to the current password, without a copy of the hash. The hash is salted, so plain SHA-256 will do. */
 export function passwordDigest(passwordHash: string | undefined): string {
   return createHash('sha256')
-    .update(passwordHash ?? 'none')
+    .update(passwordHash || 'none')
     .digest('hex')
 }
+
+/** In place of a password, a reset link is bound to this: there is none, and the user may choose one. */
+const MAY_CHOOSE = passwordDigest('may choose the first password')
+
+/** What a reset link is bound to. */
+export const resetDigest = (passwordHash: string | undefined): string =>
+  passwordHash ? passwordDigest(passwordHash) : MAY_CHOOSE
+
+/** Whether it is a reset link that sets the first password. */
+export const isForFirst = (issued: { passwordDigest: string }): boolean =>
+  issued.passwordDigest === MAY_CHOOSE

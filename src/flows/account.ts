@@ -1,9 +1,10 @@
 /** Finds accounts, and says whether they may get a mail, and whether they have changed since their link was issued. */
-import { passwordDigest } from '../crypto/password.ts'
-import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
+import { isForFirst, passwordDigest } from '../crypto/password.ts'
+import { equalsInAsciiCase, hashOf, withoutBlanks } from '../contract/users.ts'
 import type { User, UserStore } from '../contract/index.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
+import type { Settings } from '../settings/table.ts'
 
 /** `ambiguous`: several accounts match, and none of them byte for byte. */
 type UserMatch = User | 'ambiguous' | 'unknown'
@@ -52,9 +53,35 @@ export function whyNoMail({ disabled, email }: Pick<User, 'disabled' | 'email'>)
   return isMailAddress(email) ? undefined : 'bad_address'
 }
 
-export function whyNoInvitation({ passwordHash }: User) {
-  return passwordHash === undefined ? undefined : 'has_password'
+export function whyNoInvitation(user: User) {
+  return hashOf(user) === undefined ? undefined : 'has_password'
 }
+
+/** What a request for a reset gets: a link, a mail without one that names where the user signs in, or no mail. */
+export type ResetAnswer = 'link' | 'elsewhere' | 'no_password' | 'not_verified'
+
+export function answerToReset(
+  user: User,
+  { users, settings }: { users: UserStore; settings(): Settings },
+): ResetAnswer {
+  const { emailVerified, mayChoosePassword } = user
+  if (hashOf(user) !== undefined)
+    return settings().resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : 'link'
+  const mayChoose = users.setFirstPassword !== undefined && mayChoosePassword === true
+  if (!mayChoose && elsewhereOf(user) === undefined) return 'no_password'
+  if (!emailVerified) return 'not_verified'
+  return mayChoose ? 'link' : 'elsewhere'
+}
+
+/** Where a user without a password signs in. A host may have any value there. */
+export function elsewhereOf({ signsInElsewhere }: User): string | undefined {
+  const place: unknown = signsInElsewhere
+  return (typeof place === 'string' && place.trim()) || undefined
+}
+
+/** Whether the user has no password, and may choose one by a mailed link. */
+const mayChooseFirst = (user: User): boolean =>
+  hashOf(user) === undefined && user.mayChoosePassword === true && user.emailVerified
 
 /** The account as it was when a link was issued, or when its password was checked. */
 type IssuedFor = Pick<PendingLogin, 'email' | 'passwordDigest'>
@@ -64,6 +91,7 @@ export function isUnchanged(issued: IssuedFor, user: User): boolean {
 }
 
 export function hasSamePassword(issued: IssuedFor, user: User): boolean {
+  if (isForFirst(issued)) return mayChooseFirst(user)
   return passwordDigest(user.passwordHash) === issued.passwordDigest
 }
 

@@ -1,4 +1,5 @@
 /** The state of a mailed link, by its record and its account. It is the same for all kinds of links. */
+import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { LinkEnd, LinkReason, Requester, User } from '../contract/index.ts'
@@ -19,9 +20,16 @@ export function linkState(token: Token, account: User | undefined, at: Date): Li
   return end ?? 'usable'
 }
 
-export interface LinkContext extends Pick<Token, 'parameters'>, Partial<Pick<Token, 'locale'>> {}
+export interface LinkContext extends Pick<Token, 'parameters'>, Partial<Pick<Token, 'locale'>> {
+  /** Whether a reset link sets the first password. */
+  isFirst?: boolean
+}
 
-export const linkContext = ({ parameters, locale }: Token): LinkContext => ({ parameters, locale })
+export const linkContext = (token: Token): LinkContext => ({
+  parameters: token.parameters,
+  locale: token.locale,
+  isFirst: isForFirst(token),
+})
 
 /** Asks for a new link in place of this one. Its language is that of the old mail, unless `by` names another. */
 export async function requestRenewal(

@@ -1,8 +1,10 @@
 /** The effects of a link's new password, in the order of 3.3: it is set, all sessions end, the owner gets a mail. */
+import { isForFirst } from '../crypto/password.ts'
 import { newId } from '../crypto/token.ts'
 import { requestNotice } from '../jobs/request-mail.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
-import { MAIL_KINDS } from '../contract/mail-kinds.ts'
+import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import { hashOf } from '../contract/users.ts'
 import type { ClaimedReset, Token } from '../store/index.ts'
 import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
@@ -34,7 +36,8 @@ export async function finishPassword(
   const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
   const event = { ...eventBy(clock, reset, claimedBy), id: `completed:${id}`, type, details }
-  const change = { id, accountId: userId, sendTo: email, parameters, requester: claimedBy }
+  const isFirst = setsFirst(kind, reset)
+  const change = { id, isFirst, accountId: userId, sendTo: email, parameters, requester: claimedBy }
   const [apps] = await Promise.all([
     parts.clients.appsOf(userId, id),
     parts.audit(event), // 5
@@ -65,26 +68,29 @@ async function verifyByReset(parts: FlowParts, reset: ClaimedReset, by: Finisher
   await audit({ ...event, type: 'email_verification_completed' })
 }
 
+/** Whether the link sets the first password. */
+const setsFirst = (kind: PasswordLinkKind, token: Token) =>
+  kind === 'invitation' || isForFirst(token)
+
 type Obstacle = 'account_changed' | 'newer_password'
 
 async function setPassword({ kind, users }: PasswordLinkParts, reset: ClaimedReset, user?: User) {
   const { userId, email, newHash } = reset
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
-  if (!hasSamePassword(reset, user)) return 'newer_password'
+  const isFirst = setsFirst(kind, reset)
+  const hash = hashOf(user)
+  if (!hasSamePassword(reset, user))
+    return isFirst && hash === undefined ? 'account_changed' : 'newer_password'
   if (!isUnchanged(reset, user)) return 'account_changed'
-  const { passwordHash } = user
-  const isSet =
-    kind === 'invitation'
-      ? (await users.setFirstPassword?.(userId, email, newHash)) === true
-      : passwordHash !== undefined &&
-        (await users.replacePasswordHash(userId, passwordHash, newHash))
+  const isSet = isFirst
+    ? (await users.setFirstPassword?.(userId, email, newHash)) === true
+    : hash !== undefined && (await users.replacePasswordHash(userId, hash, newHash))
   if (isSet) return undefined
   const now = await users.findById(userId)
   if (now?.passwordHash === newHash) return undefined
-  // A reset compares only the password, so another password was set.
-  const isOfAccount = kind === 'invitation' && now && hasSamePassword(reset, now)
-  return isOfAccount ? 'account_changed' : 'newer_password'
+  // Where there was a password, only that is compared, so another one was set.
+  return isFirst && now && hashOf(now) === undefined ? 'account_changed' : 'newer_password'
 }
 
 // A dead process may have set the password of this reset before the newer one. So the maintenance ends older sessions all the same.

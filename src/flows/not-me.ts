@@ -2,6 +2,7 @@
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
 import type { ReportOutcome, Requester, User } from '../contract/index.ts'
 import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
+import { hashOf } from '../contract/users.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
 import { whyNoMail } from './account.ts'
@@ -43,11 +44,14 @@ export function createNotMe(parts: FlowParts) {
 }
 
 /** Whether the account still has the password that this event blocked. */
-export const isBlockedBy = ({ passwordHash }: User, details: Record<string, unknown> = {}) =>
-  passwordHash !== undefined && details['blocked'] === idOf(passwordHash)
+export function isBlockedBy(user: User, details: Record<string, unknown> = {}): boolean {
+  const hash = hashOf(user)
+  return hash !== undefined && details['blocked'] === idOf(hash)
+}
 
-function mayComeBack({ settings }: FlowParts, { passwordHash, emailVerified }: User): boolean {
-  return passwordHash !== undefined && (emailVerified || !settings().resetRequiresVerifiedEmail)
+function mayComeBack({ settings }: FlowParts, user: User): boolean {
+  const mayReset = user.emailVerified || !settings().resetRequiresVerifiedEmail
+  return hashOf(user) !== undefined && mayReset
 }
 
 /** What a mail or its link did. `password`: it set a password, or is the notice of a new one. `under_way`: it is setting one. */
@@ -111,7 +115,7 @@ async function block(parts: FlowParts, mail: NotMeToken, by: Requester) {
     if (effect === 'later' || effect === 'under_way') return effect
     // A user who left the mailbox needs support in any case.
     const mayBlock = user && (user.email !== email || mayComeBack(parts, user))
-    const current = mayBlock ? user.passwordHash : undefined
+    const current = mayBlock ? hashOf(user) : undefined
     const isToReplace = current !== undefined && current !== unusable
     if (isToReplace && !(await users.replacePasswordHash(userId, current, unusable))) continue
     await endSessions(parts, userId)

@@ -1,7 +1,7 @@
 /** The link of a reset (3.1) once it is opened. `http/mail-forms.ts` requests it, `mail/` sends it; its effects are in `new-password.ts`. */
 import { oneAtATime, type Clock } from '../clock.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { LinkReason, RequestParameters, Requester } from '../contract/index.ts'
+import type { LinkReason, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { refusePassword } from '../passwords/passwords.ts'
 import { endOf } from '../store/tokens.ts'
@@ -40,7 +40,7 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     const { reset, account } = claimed
     const done = await finishPassword(parts, reset, account, 'request')
     if (!done) return { answer: faultOf(reset, 'changed') }
-    return { answer: { parameters: reset.parameters, apps: done.apps }, complete: done.complete }
+    return { answer: { ...linkContext(reset), apps: done.apps }, complete: done.complete }
   }
 
   return {
@@ -93,8 +93,7 @@ export interface PasswordForm {
 
 export type RefusedLink = LinkContext & { fault: LinkReason }
 
-export interface CompletedLink {
-  parameters: RequestParameters
+export interface CompletedLink extends LinkContext {
   apps: SignedOutApps | undefined
 }
 
@@ -129,15 +128,13 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   const refused =
     refusePassword(form.password, form.confirmPassword, settings()) ??
     (await validate(parts, found, form.password))
-  if (refused) return { ...refused, parameters: found.parameters }
+  if (refused) return { ...refused, ...linkContext(found) }
 
   const newHash = await parts.passwords.hash(form.password, by)
-  // Reads the account again, because it may have changed since the form was sent.
-  const [reset, account] = await Promise.all([
-    tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) }),
-    users.findById(found.userId),
-  ])
-  return reset && { reset, account }
+  const claimed = { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) }
+  const reset = await tokens.claim(found, claimed)
+  // After the claim: a change of the account that voided no link until then is seen.
+  return reset && { reset, account: await users.findById(found.userId) }
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */

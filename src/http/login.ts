@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { LoginResult } from '../store/logins.ts'
 import type { Requester, User, UserStore } from '../contract/index.ts'
+import { hashOf } from '../contract/users.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { must } from '../errors.ts'
 import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
@@ -175,14 +176,9 @@ export function createLoginBlock(parts: LoginBlockParts) {
 async function unverifiedUser({ users, verification }: LoginBlockParts, account: User | string) {
   const given = typeof account === 'string' ? await users.findById(account) : account
   if (!given || !verification.blocks(given)) return undefined
+  // Some hosts remove the hash from the user that their login hands on.
   const user = hashOf(given) === undefined ? ((await users.findById(given.id)) ?? given) : given
   return verification.blocks(user) ? user : undefined
-}
-
-// Some hosts remove the hash from the user that their login hands on: the field is missing, null or empty.
-function hashOf({ passwordHash }: User): string | undefined {
-  const hash: unknown = passwordHash
-  return typeof hash === 'string' && hash !== '' ? hash : undefined
 }
 
 async function resultOf(

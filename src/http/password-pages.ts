@@ -62,7 +62,7 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
   async function showForm(
     ctx: Context,
     parameters: RequestParameters,
-    form: { mode: ResetFormMode; token: string } & ResetFaults,
+    form: { mode: ResetFormMode; token: string; isFirst: boolean | undefined } & ResetFaults,
     uiLocales: string | undefined,
   ) {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
@@ -75,7 +75,8 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
       const token = tokenInQuery(ctx.querystring) ?? ''
       const outcome = await flow.open(token)
       if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token)
-      await showForm(ctx, outcome.parameters, { mode: 'form', token }, outcome.locale)
+      const { parameters, locale, isFirst } = outcome
+      await showForm(ctx, parameters, { mode: 'form', token, isFirst }, locale)
     },
 
     tooMany: `${kind}_rejected`,
@@ -89,18 +90,19 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
       const outcome = await flow.complete({ token, password, confirmPassword }, requester)
       if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token, uiLocales)
       if (!('refusal' in outcome)) return showDone(parts, ctx, name, outcome, uiLocales)
-      const { parameters, refusal: mode, reason: hostReason, also, excess } = outcome
-      await showForm(ctx, parameters, { mode, token, hostReason, also, excess }, uiLocales)
+      const { parameters, refusal: mode, reason: hostReason, also, excess, isFirst } = outcome
+      const refused = { mode, token, hostReason, also, excess, isFirst }
+      await showForm(ctx, parameters, refused, uiLocales)
     },
   }
 }
 
-/** The password is changed, so this shows the page even if it does not find the way on. */
+/** The password is set, so this shows the page even if it does not find the way on. */
 async function showDone(
   { clients, loginPage, pages, log }: PasswordPageParts,
   ctx: Context,
   name: LinkPage,
-  { parameters, apps }: CompletedLink,
+  { parameters, apps, isFirst }: CompletedLink,
   uiLocales: string | undefined,
 ) {
   const restart = async () =>
@@ -108,7 +110,7 @@ async function showDone(
   const client = await restart().catch((error: unknown) => {
     log('error', 'after a new password the way on is not known', { error: String(error) })
   })
-  const locals = { mode: 'done', ...(client && { client }), apps } as const
+  const locals = { mode: 'done', isFirst, ...(client && { client }), apps } as const
   pages.show(ctx, { name, locals, uiLocales })
 }
 
@@ -117,12 +119,12 @@ async function showInvalidLink(
   parts: PasswordPageParts,
   ctx: Context,
   name: LinkPage,
-  { fault: reason, parameters, locale }: RefusedLink,
+  { fault: reason, parameters, locale, isFirst }: RefusedLink,
   token: string,
   uiLocales = locale,
 ) {
   const renew = reason === 'expired' ? token : undefined
-  const locals = { mode: 'invalid', reason, parameters, renew } as const
+  const locals = { mode: 'invalid', reason, parameters, renew, isFirst } as const
   await showOf(parts, ctx, parameters, { name, locals, uiLocales })
 }
 

@@ -67,6 +67,8 @@ interface PasswordChange extends Pick<NewMailJob, 'isClaim' | 'parameters' | 're
   /** The id of the end of its sessions. */
   id: string
   accountId: string
+  /** Whether there was no password before. */
+  isFirst?: boolean
   /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
   sendTo: string
 }
@@ -74,18 +76,17 @@ interface PasswordChange extends Pick<NewMailJob, 'isClaim' | 'parameters' | 're
 /** The id of a change begins with this if the host made it, without a link. */
 export const BY_HOST = 'host:'
 
-/** Precedes the id of the end, by which the signed-out apps are found. */
-const OF_END = 'changed:'
+const OF_FIRST = 'first:'
 
 /** Requests the mail that reports a changed password. Repeated, it requests one mail. */
 export function requestNotice(
   { mailQueue, clock }: Pick<RequestParts, 'mailQueue' | 'clock'>,
-  { id, isClaim, requester, ...change }: PasswordChange,
+  { id, isFirst, isClaim, requester, ...change }: PasswordChange,
 ): Promise<void> {
   const now = clock.now()
   return mailQueue.add({
     ...change,
-    id: `${OF_END}${id}`,
+    id: `${isFirst ? OF_FIRST : 'changed:'}${id}`,
     kind: 'password_changed',
     isOfForm: true,
     ...(isClaim && { isClaim }),
@@ -95,10 +96,10 @@ export function requestNotice(
   })
 }
 
-/** The end of sessions that a notice belongs to. The id of its job is `changed:` and the id of that end. */
-export function endOfNotice(job: { id: string }) {
-  const endId = job.id.slice(OF_END.length)
-  return { endId, isByHost: endId.startsWith(BY_HOST) }
+/** What a notice reports. Its id is `changed:` or `first:`, then the id of the end, by which the signed-out apps are found. */
+export function endOfNotice({ id }: { id: string }) {
+  const endId = id.slice(id.indexOf(':') + 1)
+  return { endId, isByHost: endId.startsWith(BY_HOST), isFirst: id.startsWith(OF_FIRST) }
 }
 
 /** The part of a requester that a job keeps. Strangers may have sent any text. */

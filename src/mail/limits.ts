@@ -2,10 +2,11 @@
  * Limits on mails for an account and for a mailbox. A request over a limit ends without a mail, before it changes anything. An account
  * without a usable link still gets its spare mail, so strangers cannot lock a user out. A notice waits instead.
  */
-import type { User } from '../contract/index.ts'
+import type { User, UserStore } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import type { Keyed } from '../crypto/keyed.ts'
+import { answerToReset } from '../flows/account.ts'
 import { hasUsableLink } from '../flows/link-state.ts'
 import type { CommonParts } from '../flows/parts.ts'
 import { mailboxKey } from '../settings/addresses.ts'
@@ -21,6 +22,7 @@ const LATE_MS = 1_000
 
 interface LimitParts extends CommonParts {
   store: AccountFlowsStore
+  users: UserStore
   keyed: Keyed
 }
 
@@ -73,6 +75,8 @@ export const msOverLimit = (parts: LimitParts, job: MailJob, user: User): Promis
 /** Whether the account of a request over a limit still gets a mail. This uses up the spare, whatever becomes of the mail. */
 export async function takesSpare(parts: LimitParts, job: MailJob, user: User): Promise<boolean> {
   const { store, clock } = parts
+  // A mail without a link opens no account.
+  if (job.kind === 'password_reset' && answerToReset(user, parts) !== 'link') return false
   // Reads the outbox first: a mail that leaves between the two reads has already stored its link.
   const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (isOtherUnderWay(job, requests, clock.now())) return false

@@ -2,13 +2,19 @@
 import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { formQuery } from '../contract/parameters.ts'
-import { passwordDigest } from '../crypto/password.ts'
+import { isForFirst, passwordDigest, resetDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
 import { linkQuery } from '../crypto/verification-link.ts'
-import { findByName, findUser, isUnchanged, whyNoInvitation } from '../flows/account.ts'
+import {
+  answerToReset,
+  elsewhereOf,
+  findByName,
+  findUser,
+  isUnchanged,
+  whyNoInvitation,
+} from '../flows/account.ts'
 import { KEEP_LOGIN_MS, isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request-mail.ts'
-import type { Settings } from '../settings/table.ts'
 import type { MailJob } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import { orderOf } from '../store/outbox-record.ts'
@@ -23,7 +29,7 @@ interface MailFlow {
   /** Left out: this kind is never requested by an identifier. */
   findUser?(users: UserStore, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
-  refuses?(user: User, settings: Settings): NoMail | undefined
+  refuses?(user: User, parts: MailParts): NoMail | undefined
   /** Makes the link with genuine parameters, and stores the hash of its token. `superseded`: the user has asked for another since. */
   makeLink(
     parts: MailParts,
@@ -42,9 +48,9 @@ export interface Recipient {
 /** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */
 export interface MailLink extends Pick<
   MailLocals,
-  'link' | 'lifetimeMs' | 'login' | 'apps' | 'isByHost'
+  'link' | 'lifetimeMs' | 'login' | 'apps' | 'isByHost' | 'isFirst' | 'signsInElsewhere'
 > {
-  /** The id of its token. Left out: the link leads to a public page. */
+  /** The id of its token. Left out: the link leads to a public page, or there is none. */
   id?: string
   /** The language of the mail, and of the pages that the link opens. */
   locale: string
@@ -59,9 +65,12 @@ function makePasswordLink(kind: PasswordLinkKind): MailFlow['makeLink'] {
     // No link is issued if a later request has one.
     const isIssued = await parts.store[link.tokens].issue({ ...record, parameters, locale })
     if (!isIssued) return 'superseded'
-    return { ...shown, link: `${parts.oauthUrl}${page}?token=${token}`, locale }
+    const made = `${parts.oauthUrl}${page}?token=${token}`
+    return { ...shown, link: made, isFirst: isForFirst(record), locale }
   }
 }
+
+const makeResetLink = makePasswordLink('password_reset')
 
 /** It makes the transition (none) → unused of section 3.2. */
 const verificationMail: MailFlow = {
@@ -100,11 +109,17 @@ const verificationMail: MailFlow = {
 export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
   password_reset: {
-    makeLink: makePasswordLink('password_reset'),
     findUser,
-    refuses({ passwordHash, emailVerified }, { resetRequiresVerifiedEmail }) {
-      if (passwordHash === undefined) return 'no_password'
-      return resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : undefined
+    refuses(user, parts) {
+      const answer = answerToReset(user, parts)
+      return answer === 'link' || answer === 'elsewhere' ? undefined : answer
+    },
+    async makeLink(parts, job, recipient, parameters) {
+      const { user } = recipient
+      if (answerToReset(user, parts) !== 'elsewhere')
+        return makeResetLink(parts, job, recipient, parameters)
+      const locale = localeOf(parts, job, user)
+      return { link: '', signsInElsewhere: elsewhereOf(user), locale }
     },
   },
 
@@ -117,15 +132,16 @@ export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
   password_changed: {
     async makeLink(parts, job, { user }) {
       const locale = localeOf(parts, job, user)
-      const { endId, isByHost } = endOfNotice(job)
+      const { endId, isByHost, isFirst } = endOfNotice(job)
       // A stranger may have chosen the parameters of the reset, so the link leaves them out.
       const link = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${formQuery({}, locale)}`
-      return { link, apps: await parts.clients.appsOf(user.id, endId), isByHost, locale }
+      const apps = await parts.clients.appsOf(user.id, endId)
+      return { link, apps, isByHost, isFirst, locale }
     },
   },
 }
 
-/** Writes the text, with a new token for "This wasn't me" at each attempt. The words are in `views/mails.ts`. */
+/** Writes the text; beside a link, with a new token for "This wasn't me" at each attempt. The words are in `views/mails.ts`. */
 export async function writeMail(
   { views, store, oauthUrl, clock }: MailParts,
   job: MailJob,
@@ -136,7 +152,7 @@ export async function writeMail(
   const { kind, requester, requestedAt } = job
   const token = newToken()
   const createdAt = clock.now()
-  await store.notMeTokens.issue({
+  const record = {
     id: hashToken(token),
     kind,
     userId: user.id,
@@ -145,17 +161,20 @@ export async function writeMail(
     ...orderOf(job, job.attempts),
     createdAt,
     purgeAt: new Date(createdAt.getTime() + NOT_ME_MS),
-  })
+  }
+  // A mail without a link has nothing to take back.
+  if (shown.link) await store.notMeTokens.issue(record)
   const locals = {
     ...shown,
     ...defined({ clientName }),
     username: user.username,
-    notMe: `${oauthUrl}/not-me?token=${token}`,
+    notMe: shown.link && `${oauthUrl}/not-me?token=${token}`,
     at: requestedAt,
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
   }
-  const rendered = views.mail(MAIL_KINDS[kind].template, locals, { asked: locale })
+  const template = shown.link ? MAIL_KINDS[kind].template : 'no-password'
+  const rendered = views.mail(template, locals, { asked: locale })
   return { ...rendered, to: email, kind }
 }
 
@@ -164,7 +183,7 @@ function newLinkToken(
   { settings, clock }: MailParts,
   kind: LinkKind,
   job: MailJob,
-  { user, email }: Recipient,
+  { user: { id: userId, passwordHash }, email }: Recipient,
 ) {
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
   const createdAt = clock.now()
@@ -172,9 +191,9 @@ function newLinkToken(
   const record = {
     id: newId(),
     tokenHash: hashToken(token),
-    userId: user.id,
+    userId,
     email,
-    passwordDigest: passwordDigest(user.passwordHash),
+    passwordDigest: (kind === 'password_reset' ? resetDigest : passwordDigest)(passwordHash),
     ...orderOf(job, job.attempts),
     createdAt,
     expiresAt: new Date(createdAt.getTime() + lifetimeMs),

@@ -39,10 +39,13 @@ export async function recordRequested(parts: MailParts, job: MailJob, reason?: N
   await parts.audit({ ...event, id: `blocked:${id}`, type: 'email_login_blocked' })
 }
 
-export const recordSent = ({ audit, clock }: MailParts, job: MailJob, sent: SentMail) =>
+/** A mail that left. Without a link, it says where the user signs in. */
+export type RecordedMail = SentMail & { link: 'none' | undefined }
+
+export const recordSent = ({ audit, clock }: MailParts, job: MailJob, sent: RecordedMail) =>
   audit({
     ...about(job),
-    ...detailsOf(job.kind, { message_id: sent.messageId, queue_id: sent.queueId }),
+    ...detailsOf(job.kind, { message_id: sent.messageId, queue_id: sent.queueId, link: sent.link }),
     id: sentId(job),
     type: `${MAIL_KINDS[job.kind].flow}_mail_sent`,
     at: clock.now(),

@@ -7,10 +7,18 @@ import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import { backoffMs, createWakeUps, createWorker } from '../jobs/worker.ts'
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
 import { MAIL_FLOWS, writeMail, type Recipient } from './make-mail.ts'
-import { endUnsent, giveUp, isHeld, isInTime, recordFailed, recordSent } from './outcome.ts'
+import {
+  endUnsent,
+  giveUp,
+  isHeld,
+  isInTime,
+  recordFailed,
+  recordSent,
+  type RecordedMail,
+} from './outcome.ts'
 import type { MailParts } from './parts.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
-import type { MailSlot, SentMail } from './sending.ts'
+import type { MailSlot } from './sending.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */
@@ -147,14 +155,15 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
     const connection = await slot.open()
     // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the lease.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
-    if (isRecent ? isInTime(parts, job) : await isHeld(parts, job)) return connection.send(mail)
+    if (isRecent ? isInTime(parts, job) : await isHeld(parts, job))
+      return { ...(await connection.send(mail)), link: shown.link ? undefined : 'none' } as const
   }
   if (id !== undefined) await tokensOf(store, job.kind)?.revoke({ id }, clock.now())
   return 'over'
 }
 
 // The mail has left. A short outage of the database, or an event that cannot be recorded, must not send it again.
-async function settle(parts: MailParts, job: MailJob, sent: SentMail, stop: AbortSignal) {
+async function settle(parts: MailParts, job: MailJob, sent: RecordedMail, stop: AbortSignal) {
   const { store, clock, log } = parts
   for (;;) {
     try {

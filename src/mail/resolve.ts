@@ -104,7 +104,7 @@ async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJ
 function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User) {
   // A notice of a change to an account leaves, whatever the account's state is by then.
   const refusal =
-    sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts.settings()))
+    sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts))
   if (refusal) return refusal
   const email = sendTo ?? user.email ?? ''
   return isMailAddress(email) ? { user, email } : 'bad_address'

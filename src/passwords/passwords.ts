@@ -11,6 +11,7 @@ import type {
   User,
   ValidatePassword,
 } from '../contract/index.ts'
+import { hashOf } from '../contract/users.ts'
 import type { Settings } from '../settings/table.ts'
 import { expectCommonPasswords, isCommon, loadCommonPasswords } from './common.ts'
 import { isMadeOf, namesOf } from './personal.ts'
@@ -68,7 +69,7 @@ export function createPasswords(options: PasswordOptions, settings: () => Settin
       const refused = refuseLength(password, settings())
       if (refused) return refused
       const validated = await validate(password, user)
-      if (validated || !isOn() || user.passwordHash === undefined) return validated
+      if (validated || !isOn() || hashOf(user) === undefined) return validated
       const isCurrent = await hashes.verifyPassword(user, password)
       return isCurrent ? { refusal: 'password_current' } : undefined
     },

@@ -89,7 +89,7 @@ export const settingsTable = {
   }),
   passwordChangedEmail: boolean('password_changed_email', 'true', {
     meaning:
-      'When true, the user gets a mail after a reset, an invitation or `flows.passwordChanged`. It says that the password was changed.',
+      'When true, the user gets a mail after a reset, an invitation or `flows.passwordChanged`. It says that the password was set or changed.',
   }),
   resetRequiresVerifiedEmail: boolean('reset_requires_verified_email', 'false', {
     meaning:

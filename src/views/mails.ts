@@ -2,6 +2,7 @@
 import { MAIL_KINDS, mailKinds, type MailKind, type MailTemplate } from '../contract/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { deviceText } from './device.ts'
+import { ofFirstPassword } from './first-password.ts'
 import { fill, type Catalog, type Values } from './locales.ts'
 import { SAMPLE_APPS, SAMPLE_CODE, type SignedOutApps } from './page-locals.ts'
 import type { Templates } from './templates.ts'
@@ -24,7 +25,7 @@ const NOTICES = new Set<MailName>(
 
 export interface MailLocals {
   username: string
-  /** An http or https address. */
+  /** An http or https address. Empty: the mail has no link. */
   link: string
   /** The address of "This wasn't me". */
   notMe?: string
@@ -43,18 +44,23 @@ export interface MailLocals {
   isByAdmin?: boolean
   /** The host changed the password, not a mailed link. */
   isByHost?: boolean
+  /** The link sets the first password, or did. */
+  isFirst?: boolean
+  /** Where the reader signs in, without a password. */
+  signsInElsewhere?: string | undefined
 }
 
 export type RenderedMail = ReturnType<typeof renderMail>
 
-/** The token of `link` is once in the text, on a line of its own, and once in the HTML, behind the button. */
+/** The token of a `link` is once in the text, on a line of its own, and once in the HTML, behind the button. */
 export function renderMail(
   { render, read }: Templates,
-  catalog: Catalog,
+  given: Catalog,
   name: MailName,
   locals: MailLocals,
   brand: ShownBrand = {},
 ) {
+  const catalog = locals.isFirst ? ofFirstPassword(given) : given
   const { t, lang, dir } = catalog
   const values = valuesOf(catalog, name, locals, brand)
   const byName = new Map(Object.entries(values))
@@ -85,17 +91,23 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: S
   const word = (key: string, values?: Values) => t(`mail.${name}.${key}`, values)
   const user = nameText(catalog, username, unlinkable)
   const client = nameText(catalog, locals.clientName ?? '', unlinkable)
+  const elsewhere = nameText(catalog, locals.signsInElsewhere ?? '', unlinkable)
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const host = isByHost ? '_host' : ''
   const form = isByAdmin ? '_admin' : host || (client && '_client')
+  const service = brand.name === undefined ? '' : isolated(brand.name, dir)
   const title = word('subject')
   return {
     title,
     // Who writes and why: many programs show the first line beside the subject.
-    headline: brand.name === undefined ? title : `${isolated(brand.name, dir)} · ${title}`,
+    headline: service ? `${service} · ${title}` : title,
     preheader: word('preheader', { lifetime }),
     greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
-    lead: word(`lead${form}`, { client }),
+    lead:
+      name === 'no-password'
+        ? word(service ? 'lead_service' : 'lead', { service, elsewhere })
+        : word(`lead${form}`, { client }),
+    first: locals.isFirst && !isNotice ? word('first') : '',
     link,
     leads_to: URL.canParse(link)
       ? t('mail.leads_to', { host: unlinkable(new URL(link).host) })
@@ -167,11 +179,26 @@ const much = { ...little, username: 'ann', clientName: 'The App', apps: SAMPLE_A
 /** Each mail, with little and with much to say. */
 export const SAMPLE_MAILS: [MailName, MailLocals][] = [
   ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
+  ...[little, much].map((locals): [MailName, MailLocals] => [
+    'no-password',
+    { ...locals, link: '', signsInElsewhere: 'Google' },
+  ]),
   ['test', little],
 ]
 
 function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
-  const wanted = [little, much, { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }]
+  const mayBeFirst = template === 'password-reset' || isNotice
+  const wanted = [
+    little,
+    much,
+    { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true },
+    ...(mayBeFirst
+      ? [
+          { ...little, isFirst: true },
+          { ...much, isFirst: true },
+        ]
+      : []),
+  ]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
     {

@@ -55,12 +55,14 @@ export interface ResetFaults {
   hostReason?: ReasonWords | undefined
 }
 
-type ResetPassword =
+/** `isFirst`: the link sets the first password. */
+type ResetPassword = { isFirst?: boolean | undefined } & (
   | (ResetFaults & { mode: ResetFormMode; token: string; minLength: number; maxLength: number })
   /** `renew`: the token, if one click sends a new link. */
   | (Carries & { mode: 'invalid'; reason: LinkReason; renew?: string | undefined })
   /** `apps`: the apps that the user was signed in to, if they are known. */
   | { mode: 'done'; apps?: SignedOutApps | undefined }
+)
 
 /** `sent`: the user asked by one click, in place of an expired invitation. */
 type AcceptInvitation = ResetPassword | Sent
@@ -176,6 +178,7 @@ const CAUSE_OF_REASON: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
 const link = { token: 'token', parameters, authorizeSig: 'signature' }
 const waiting = 'login'
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
+const first = { ...limits, isFirst: true }
 
 /** Two samples: with little and with much to say. */
 const both = <const Little extends object, const Much extends object>(
@@ -186,20 +189,23 @@ const both = <const Little extends object, const Much extends object>(
 const resetForm = (mode: Exclude<ResetFormMode, 'password_mismatch'>) =>
   both({ ...limits, mode }, { client, excess: 3, hostReason: { en: 'No names of pets.' } })
 
-const PASSWORD_PAGES: PageSamples['reset-password'] = {
-  form: resetForm('form'),
+const PASSWORD_SAMPLES: PageSamples['reset-password'] = {
+  form: [...resetForm('form'), { ...first, mode: 'form' }],
   password_mismatch: [{ ...limits, mode: 'password_mismatch', also: 'password_too_short' }],
   password_too_short: resetForm('password_too_short'),
   password_too_long: resetForm('password_too_long'),
   password_invalid: resetForm('password_invalid'),
-  password_common: resetForm('password_common'),
+  password_common: [...resetForm('password_common'), { ...first, mode: 'password_common' }],
   password_personal: resetForm('password_personal'),
   password_current: resetForm('password_current'),
   password_host: resetForm('password_host'),
-  invalid: CAUSE_OF_REASON.flatMap((reason) =>
-    both({ mode: 'invalid', reason, parameters: {} }, { parameters, client, renew: 'token' }),
+  invalid: [false, true].flatMap((isFirst) =>
+    CAUSE_OF_REASON.flatMap((reason) => {
+      const little = { mode: 'invalid', reason, parameters: {}, isFirst } as const
+      return both(little, { parameters, client, renew: 'token' })
+    }),
   ),
-  done: both({ mode: 'done' }, { client, apps: SAMPLE_APPS }),
+  done: [...both({ mode: 'done' }, { client, apps: SAMPLE_APPS }), { mode: 'done', isFirst: true }],
 }
 
 const blocked: Blocked = { mode: 'blocked', username: 'ann', lifetimeMs: HOUR_MS, parameters: {} }
@@ -220,8 +226,8 @@ export const SAMPLE_PAGES: PageSamples = {
     invalid: both({ mode: 'invalid', parameters: {} }, { parameters, client }),
     sent: both({ mode: 'sent', parameters: {} }, { parameters, ...sent }),
   },
-  'reset-password': PASSWORD_PAGES,
-  'accept-invitation': { ...PASSWORD_PAGES, sent: both({ mode: 'sent' }, { client }) },
+  'reset-password': PASSWORD_SAMPLES,
+  'accept-invitation': { ...PASSWORD_SAMPLES, sent: both({ mode: 'sent' }, { client }) },
   'verify-email': {
     blocked: [blocked, ...FAULTS.map(blockedBy)],
     expired: VERIFICATION_REASONS.flatMap((reason) =>

@@ -4,6 +4,7 @@ import { formQuery, type LinkReason } from '../contract/parameters.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import { maskedAddress } from '../settings/addresses.ts'
 import type { ShownBrand } from './brand.ts'
+import { ofFirstPassword } from './first-password.ts'
 import { wordsIn } from './languages.ts'
 import type { Catalog, Values } from './locales.ts'
 import { ERROR_STATUS, REFUSING, type PageLocals, type PageName } from './page-locals.ts'
@@ -47,8 +48,8 @@ export function renderPage<N extends PageName>(
   uiLocales?: string,
   formId?: string,
 ) {
-  const { t, has, lang, dir } = catalog
   const given: AnyLocals = locals
+  const { t, has, lang, dir } = given.isFirst ? ofFirstPassword(catalog) : catalog
   const { mode, parameters, username, lifetimeMs, waitMs, typed, sentTo, client } = given
   const hasCaptcha = frame.captcha !== undefined && asksForMail(name, given)
   const limits = limitsText(given, catalog)

@@ -121,6 +121,82 @@ describe('"I never got the mail": user status answers with the cause and what to
     await expectCause(user, 'disabled')
   })
 
+  it('no password, but it may choose one: told to ask, until its link was sent; its hint says so', async () => {
+    const user = await addUser({ passwordHash: undefined })
+    await forgot(user.email)
+    await expectCause(user, 'no_password', send('invite', user))
+    await user.becomes({ mayChoosePassword: true })
+    const { summary, hints } = await expectCause(user, 'changed', send('send-reset', user))
+    expect(summary).to.match(/got no mail: the account had no password, and neither could choose/)
+    expect(summary).to.match(/nor named another way to sign in\. This is no longer so\.$/)
+    expect(hints.join()).to.match(/has no password: a request for a reset mails a link/)
+    await forgot(user.email)
+    await expectCause(user, 'sent')
+    const fresh = await addUser({ passwordHash: undefined, mayChoosePassword: true })
+    await expectCause(fresh, 'not_asked', send('send-reset', fresh))
+  })
+
+  it('no password, and a request would mail something, but its address is not verified: that is the cause', async () => {
+    for (const more of [{ mayChoosePassword: true }, { signsInElsewhere: 'Google' }]) {
+      const user = await addUser({ passwordHash: undefined, emailVerified: false, ...more })
+      const held = await expectCause(user, 'unverified', send('send-verification', user))
+      expect(held.summary).to.match(/not verified: it gets no reset link \(it has no password\)\.$/)
+      expect(held.hints.join()).to.include(held.summary)
+      expect(held.advice).to.include('Verify it before the person asks again')
+      expect(await mailAsked(user)).to.include({ state: 'ended', reason: 'not_verified' })
+      await expectCause(user, 'unverified', send('send-verification', user))
+      await user.becomes({ mayChoosePassword: false, signsInElsewhere: ' ' })
+      await expectCause(user, 'no_password', send('invite', user))
+      await user.becomes({ ...more, emailVerified: true })
+      const { summary } = await expectCause(user, 'changed')
+      expect(summary).to.match(/the address was not verified\. This is no longer so\.$/)
+      expect(await mailAsked(user)).to.include({ state: 'sent' })
+    }
+  })
+
+  it('no password, and where it signs in is named since: its next request gets a mail, but no link is promised', async () => {
+    const user = await addUser({ passwordHash: undefined })
+    await mailAsked(user)
+    await user.becomes({ signsInElsewhere: 'Google' })
+    const { summary, advice } = await expectCause(user, 'changed', 'the other way, for example')
+    expect(summary).to.match(/nor named another way to sign in\. This is no longer so\.$/)
+    expect(advice)
+      .to.include('with Google. ')
+      .and.not.match(/send a link|send-reset/)
+    for (const signsInElsewhere of [null, ' ', 7]) {
+      await user.becomes({ signsInElsewhere: signsInElsewhere as never })
+      await expectCause(user, 'no_password', 'for example with Google. ')
+    }
+  })
+
+  it('no password, and it signs in elsewhere: where, and when a mail said so; none of its mails is called a link', async () => {
+    const user = await addUser({ passwordHash: undefined, signsInElsewhere: 'Google' })
+    const before = await expectCause(
+      user,
+      'no_password',
+      'the other way, for example with Google. ',
+    )
+    expect(before.summary).to.match(/mails that it signs in with Google, and no link\.$/)
+    expect(before.hints.join()).to.include(before.summary)
+    expect(await mailAsked(user)).to.include({ state: 'sent' })
+    const after = await expectCause(user, 'no_password', send('invite', user))
+    expect(after.summary).to.match(/ The last mail was sent at \d{4}-\S+$/)
+    expect(after.links).to.deep.equal([])
+    h.mail.answers.set(user.email, 'refuse')
+    await mailAsked(user)
+    const { summary } = await expectCause(user, 'refused')
+    expect(summary).to.match(/refused the last mail about a reset for good/)
+    h.mail.answers.delete(user.email)
+    await mailAsked(user)
+    await user.becomes({ mayChoosePassword: true })
+    const since = await expectCause(user, 'changed', send('send-reset', user))
+    expect(since.summary).to.match(/got no link: the account had no password, and could not choose/)
+    await mailAsked(user)
+    await expectCause(user, 'sent')
+    await user.becomes({ mayChoosePassword: false })
+    await expectCause(user, 'no_password', send('invite', user))
+  })
+
   it('a password, once the invitation was used: its mail is not the one that is missing', async () => {
     const user = await h.addImported()
     await user.isInvited()

@@ -411,6 +411,16 @@ describe('A preview of a mail (5)', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
 
+  it('of no-password has subject, text and HTML, and no link', async () => {
+    const mail = await admin.previewMail({ template: 'no-password' })
+    expect(mail.subject).to.match(/^\S.*\S$/)
+    for (const part of [mail.text, mail.html]) {
+      expect(part).to.include('You sign in with Google')
+      expect(part).to.not.match(/https?:|href|token|undefined|\[object/)
+    }
+    expect(h.mail.mails).to.deep.equal([])
+  })
+
   for (const [template, page] of [
     ['password-reset', '/reset-password'],
     ['email-verification', '/verify-email'],

@@ -111,6 +111,37 @@ describe('The admin API explains a link (5)', () => {
     cases.push([`a verification link of an account ${of}`, 'void', summary, and(bare, change)])
   }
 
+  const first = () => h.userWithLink({ passwordHash: undefined, mayChoosePassword: true })
+  const GIVEN = /password of the account was set or changed/
+  const withdrawn = changed({ mayChoosePassword: false })
+  const unproven = changed({ emailVerified: false })
+  const given = changed({ passwordHash: OTHER_HASH })
+  cases.push(
+    ['a reset link for a first password', 'live', LIVE, first],
+    ['a used one for a first password', 'used', USED, and(first, isUsed)],
+    ['one whose account got a password meanwhile', 'void', GIVEN, and(first, given)],
+    ['one whose account may choose none any more', 'void', /may not choose/, and(first, withdrawn)],
+    ['one whose address is not verified any more', 'void', /may not choose/, and(first, unproven)],
+  )
+
+  const elsewhere = changed({ mayChoosePassword: false, signsInElsewhere: 'Google' })
+  for (const [what, advised, ...changes] of [
+    ['may choose none any more', /user invite --id \S+\.$/, withdrawn],
+    ['signs in elsewhere by now', /with Google\..* user invite --id \S+\.$/, elsewhere],
+    ['is not verified any more', /user send-verification --id /, unproven],
+    ['let it expire, and may choose none any more', /user invite/, isExpired, withdrawn],
+  ] as [string, RegExp, ...Change[]][]) {
+    it(`advises no request that would mail no link: the account ${what}`, async () => {
+      const { user, link } = await and(first, ...changes)()
+      const { state, advice } = await explain(link)
+      expect(state).to.equal('void')
+      expect(advice).to.match(advised).and.not.include('send-reset')
+      await user.becomes({ passwordHash: OTHER_HASH, emailVerified: true })
+      const { advice: another } = await explain(link)
+      expect(another).to.equal('Send a new link: account-flows user send-reset.')
+    })
+  }
+
   for (const [title, state, summary, make] of cases) {
     it(`says as its page does: ${title} is ${state}`, async () => {
       const { user, link } = await make()

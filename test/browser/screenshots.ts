@@ -48,13 +48,14 @@ async function shoot(group: string, options: BrowserContextOptions, shown: Shown
 
 const everyMail = (): [name: string, html: string][] => {
   const views = createViews('/oauth2', { brand: BRAND })
-  // Of each mail, the second sample has much to say.
-  const full = mailTemplates.flatMap((template) =>
-    SAMPLE_MAILS.filter(([name]) => name === template).slice(1, 2),
-  )
+  // Of each mail, the second sample has much to say; so has one about a first password.
+  const full = mailTemplates.flatMap((template) => {
+    const all = SAMPLE_MAILS.filter(([name]) => name === template)
+    return [...all.slice(1, 2), ...all.filter(([, { isFirst, username }]) => isFirst && username)]
+  })
   const samples = views.locales.flatMap((locale) =>
     full.map(([template, locals]): [string, string] => [
-      `mail.${template}.${locale}`,
+      `mail.${template}${locals.isFirst ? '-first' : ''}.${locale}`,
       views.mail(template, { ...locals, at: AT }, { asked: locale }).html,
     ]),
   )

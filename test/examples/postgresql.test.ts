@@ -38,6 +38,17 @@ describeOnPostgresql('examples/server/postgresql.ts', (database) => {
     expect(JSON.stringify(rows)).not.to.include('"kty"')
   })
 
+  it('takes an empty hash for none, and sets the first password in its place', async () => {
+    const { users, addUser } = await storageIn(database(), keys)
+    const email = 'ann@users.example'
+    const ann = { username: 'ann', email, passwordHash: '' }
+    await addUser({ ...ann, emailVerified: true, disabled: false })
+    const { id = '', ...found } = (await users.findByUsername('ann')) ?? {}
+    expect(found).to.include({ passwordHash: undefined })
+    expect(await users.setFirstPassword?.(id, email, 'first')).to.equal(true)
+    expect(await users.findById(id)).to.include({ passwordHash: 'first' })
+  })
+
   it('adds a user once, who resets the password, with all that is kept in PostgreSQL', async () => {
     const { store, users, addUser } = await storageIn(database(), keys)
     const ann = { username: 'ann', email: 'ann@users.example', passwordHash: '$2b$04$old' }

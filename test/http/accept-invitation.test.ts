@@ -8,7 +8,7 @@ import { sha256 } from '../support/observe.ts'
 import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
 import { beforeFirst, instead } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
-import { expectTitle } from '../support/words.ts'
+import { expectTitle, words } from '../support/words.ts'
 
 const NEW = 'a first password'
 const PAGE = 'accept-invitation'
@@ -138,7 +138,9 @@ onEachStore('An invitation (3.4)', (technology) => {
     const mails = user.mailCount()
     expectPage(await user.choosesPassword(NEW, await user.isInvited()), 200, PAGE, 'done')
     expect(await user.account()).to.equal(undefined)
-    await user.mail(mails + 2)
+    const { mail } = await user.mail(mails + 2)
+    expect(mail.subject).to.equal(words['accept-invitation.done.title'])
+    expect(mail.text).not.to.include('was changed')
     await h.put({ password_changed_email: 'false' })
   })
 

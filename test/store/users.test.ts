@@ -24,6 +24,23 @@ describe('memoryUsers()', () => {
     expect(await users.findById('ann')).to.include({ disabled: false })
   })
 
+  it('knows who may choose a password, and who signs in where', async () => {
+    const more = { mayChoosePassword: true, signsInElsewhere: 'Google' }
+    const users = memoryUsers([sampleUser(more)])
+    expect(await users.findById('ann')).to.include(more)
+    users.add(sampleUser())
+    expect(await users.findById('ann')).not.to.have.any.keys(...Object.keys(more))
+  })
+
+  it('takes an empty hash for none, as SQL hosts have it, and sets the first password in its place', async () => {
+    for (const none of ['', null]) {
+      const users = memoryUsers([sampleUser({ passwordHash: none as never })])
+      expect(await users.findById('ann')).to.include({ passwordHash: undefined })
+      expect(await users.setFirstPassword?.('ann', 'Ann@Example.com', 'first')).to.equal(true)
+      expect(await users.findById('ann')).to.include({ passwordHash: 'first' })
+    }
+  })
+
   it('takes one without flags for unverified and enabled', async () => {
     const { id, username, email } = sampleUser()
     const users = memoryUsers([{ id, username, email } as User])
@@ -84,6 +101,21 @@ describeWithMongo('mongoUsers()', () => {
     }
     const users = await having(ann)
     expect(await users.findByUsername('Ann')).not.to.have.property('locale')
+  })
+
+  it('knows who may choose a password, and who signs in where, by true and by a text alone', async () => {
+    for (const may_choose_password of [true, 'true', 1, [true], {}, null, false]) {
+      const found = await (await having({ ...ann, may_choose_password })).findById('ann')
+      const isAllowed = may_choose_password === true
+      expect(found?.mayChoosePassword).to.equal(isAllowed ? true : undefined)
+    }
+    for (const signs_in_elsewhere of ['Google', '', 7, ['Google'], { $gt: '' }, null]) {
+      const found = await (await having({ ...ann, signs_in_elsewhere })).findById('ann')
+      const isNamed = signs_in_elsewhere === 'Google'
+      expect(found?.signsInElsewhere).to.equal(isNamed ? 'Google' : undefined)
+    }
+    const found = await (await having(ann)).findById('ann')
+    expect(found).not.to.have.any.keys('mayChoosePassword', 'signsInElsewhere')
   })
 
   it('knows a user by the string form of an ObjectId, and writes down when the password changed', async () => {

@@ -311,9 +311,14 @@ async function usersIn(
     const users = db.collection<{ _id: string }>(`${prefix}users`)
     return {
       users: mongoUsers(users),
-      write({ id, username, email, emailVerified, passwordHash, disabled, locale }) {
+      write({ id, username, email, emailVerified, passwordHash, disabled, ...more }) {
         const renamed = { email_verified: emailVerified, password_hash: passwordHash }
-        const known = locale === undefined ? {} : { locale }
+        const { locale, mayChoosePassword, signsInElsewhere } = more
+        const known = {
+          ...(locale !== undefined && { locale }),
+          ...(mayChoosePassword !== undefined && { may_choose_password: mayChoosePassword }),
+          ...(signsInElsewhere !== undefined && { signs_in_elsewhere: signsInElsewhere }),
+        }
         const $set = { username, email, disabled, ...renamed, ...known }
         return users.updateOne({ _id: id }, { $set }, { upsert: true })
       },

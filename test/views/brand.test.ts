@@ -23,6 +23,7 @@ const BRAND: Brand = {
 }
 const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, parameters: {} } as const
 const MAILS = [...mailTemplates, 'test'] as const
+const isLinked = (name: string) => name !== 'test' && name !== 'no-password'
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
 
@@ -35,7 +36,7 @@ function everyPage(views: Views) {
 }
 
 function everyMail(views: Views) {
-  const locals = { username: 'ada', link: LINK, at: new Date(0) }
+  const locals = { username: 'ada', link: LINK, at: new Date(0), signsInElsewhere: 'Google' }
   return MAILS.map((name) => ({ name, ...views.mail(name, locals) }))
 }
 
@@ -83,16 +84,17 @@ describe('A brand', () => {
       const links = linksIn(read(html), 'html').filter((href) => href !== LINK)
       expect(links, name).to.deep.equal([HOME, HOME, 'mailto:help@acme.example'])
       const { accent } = accentOf('#ffcc00', SCHEMES.light)
-      if (name !== 'test') expect(html).to.contain(`bgcolor="${accent}"`)
+      if (isLinked(name)) expect(html).to.contain(`bgcolor="${accent}"`)
       const below = `Acme & Co\n${HOME}\nHelp: help@acme.example`
       expect(text.trimEnd().split('\n\n').at(-1)).to.equal(below)
       expect(text.split('\n')[0]).to.equal(`Acme & Co · ${subject}`)
-      if (name !== 'test') expect(text.split('\n')).to.include(LINK)
+      if (isLinked(name)) expect(text.split('\n')).to.include(LINK)
     }
-    for (const { html } of everyMail(viewsOf({ name: 'Acme', logo: '/logo.svg' }))) {
+    for (const { name, html } of everyMail(viewsOf({ name: 'Acme', logo: '/logo.svg' }))) {
       const { find, textOf } = read(html)
       expect(find('img')).to.deep.equal([])
-      expect(textOf('body').match(/Acme/g)).to.have.length(2)
+      // This one also says to what the reader signs in.
+      expect(textOf('body').match(/Acme/g), name).to.have.length(name === 'no-password' ? 3 : 2)
     }
   })
 

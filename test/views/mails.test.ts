@@ -99,6 +99,48 @@ describe('mails', () => {
   }
 })
 
+describe('The mail to a reader who signs in elsewhere', () => {
+  const rendered = (signsInElsewhere: string, asked = 'en', given = views) =>
+    given.mail(
+      'no-password',
+      { username: 'ada', link: '', at: new Date(0), signsInElsewhere },
+      { asked },
+    )
+
+  it('names that place in one line, bounded, and never as a link; with a brand, what for', () => {
+    const shown = (place: string) =>
+      /^You sign in with (.*); there is no password to reset\.$/.exec(
+        rendered(place).text.split('\n\n')[2]?.replaceAll('\n', ' ') ?? '',
+      )?.[1]
+    expect(shown('Google')).to.equal('Google')
+    expect(shown('a\r\nBcc: x\u2028y')).to.equal('a Bcc: x y')
+    expect([...(shown('a'.repeat(500)) ?? '')]).to.have.length(64)
+    for (const link of LINKS.split(' '))
+      expect(shown(link), link).not.to.match(/:\/\/|\/\/|\\\\|[.:](?=[^\s\u2060])/)
+    const plain = read(rendered('Google').html).all.map(({ name }) => name)
+    const hostile = read(rendered('<a href="https://evil.example">x</a>').html)
+    expect(hostile.all.map(({ name }) => name)).to.deep.equal(plain)
+    const branded = createViews('/oauth2', { brand: { name: 'Acme' } })
+    expect(rendered('Google', 'en', branded).text).to.include('You sign in to Acme with Google;')
+  })
+
+  for (const asked of views.locales) {
+    it(`has no link in ${asked}, fits a narrow text window, and names the place in both parts`, () => {
+      const { subject, text, html } = rendered('Google', asked)
+      expect(text.split('\n')[0]).to.equal(subject)
+      const inTwoColumns = /[\u3000-\u30FF\u4E00-\u9FFF\uFF00-\uFF60]/g
+      for (const line of text.split('\n'))
+        expect(line.replaceAll(inTwoColumns, '  ').length, line).to.be.at.most(76)
+      for (const part of [text, read(html).whole]) {
+        expect(part).to.include('Google')
+        expect(part).not.to.match(/https?:/)
+      }
+      expect(read(html).find('a')).to.deep.equal([])
+      expect(read(html).textOf('div').length).to.be.at.least(15)
+    })
+  }
+})
+
 describe('The apps that a person was signed in to, after a reset', () => {
   const HOSTILE = [
     '<a href="https://evil.example">Sign in</a>',

@@ -12,7 +12,7 @@ import {
   type Value,
 } from '../record-store.ts'
 import type { User, UserStore } from '../../contract/index.ts'
-import { equalsInAsciiCase } from '../../contract/users.ts'
+import { equalsInAsciiCase, hashOf } from '../../contract/users.ts'
 
 type Kept = Stored & { fields: Fields }
 
@@ -134,7 +134,8 @@ const NO_FLAGS = { disabled: false, emailVerified: false }
 /** Users in memory, for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {
   const users = new Map<string, User>()
-  const add = (user: User) => void users.set(user.id, { ...NO_FLAGS, ...user })
+  const add = (user: User) =>
+    void users.set(user.id, { ...NO_FLAGS, ...user, passwordHash: hashOf(user) })
   initial.forEach(add)
   const withEmail = (email: string) =>
     [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))

@@ -41,7 +41,7 @@ const indexes: NamedIndex[] = [
 
 /**
  * Users in a collection with the fields `username`, `email`, `email_verified`, `password_hash`, `password_changed_at` and `disabled`, and
- * an `_id` that is a string or an `ObjectId`.
+ * an `_id` that is a string or an `ObjectId`. `locale`, `may_choose_password` and `signs_in_elsewhere` may be left out.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
   /** Finds users for texts of concurrent calls with one filter, and picks each call's part. */
@@ -156,6 +156,7 @@ function toUser(document: object): User | undefined {
   const { _id, ...fields }: Record<string, unknown> = { ...document }
   if (!isId(_id)) return undefined
   const locale = nonEmpty(fields['locale'])
+  const signsInElsewhere = nonEmpty(fields['signs_in_elsewhere'])
   return {
     id: String(_id),
     username: nonEmpty(fields['username']) ?? '',
@@ -164,6 +165,8 @@ function toUser(document: object): User | undefined {
     passwordHash: nonEmpty(fields['password_hash']),
     disabled: (fields['disabled'] ?? false) !== false,
     ...(locale !== undefined && { locale }),
+    ...(fields['may_choose_password'] === true && { mayChoosePassword: true }),
+    ...(signsInElsewhere !== undefined && { signsInElsewhere }),
   }
 }
 
