@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider'
 import type { RequestParameters, EndedAccount, RefusedNewPassword, User } from './contract/index.ts'
 import type { AuditEvents } from './flows/audit.ts'
+import type { ChangedEmail } from './flows/host-verification.ts'
 import type { Invited } from './flows/invitation.ts'
 import type { Login } from './http/login.ts'
 import type { LoginPassword } from './http/login-password.ts'
@@ -83,6 +84,33 @@ export interface AccountFlows extends Login, LoginPassword {
    * @param parameters - the client that the page leads to afterwards: its `clientId` and a `redirectUri` that it registered.
    */
   invite(user: User | string, parameters?: RequestParameters): Promise<Invited>
+  /**
+   * Asks for a verification mail to the address of an account, after a sign-up on your own page. For every id it does the same work and
+   * answers the same, whether or not there is such an account. A worker looks it up later. It sends no mail if the address is verified, or
+   * the account is gone, disabled or without an address. The [limits](limits.md) are for mails and not for calls: limit your form.
+   *
+   * So where strangers can reach your page, call it for each typed address: with the new account, or the one that has the address. Then only
+   * your own look-ups and writes can tell the two apart. A login that waits mails by itself: `finishLogin` needs no such call.
+   *
+   * @param parameters - as in `invite`. While `email_link_confirmation` is `off`, a link with a client also signs its reader in there.
+   * @returns `mailId`: by this id, the admin API shows what became of the mail.
+   */
+  sendVerification(user: User | string, parameters?: RequestParameters): Promise<{ mailId: string }>
+  /**
+   * Call it after your own page, or your support tool, changed the address of an account. Links and waiting logins of all other addresses
+   * are void from then on, also if the account gets such an address back. If the new address is unverified, it gets a verification mail.
+   * With `before`, the old address gets a notice, if it was verified and more than its letter case changed. `email_changed` is recorded.
+   *
+   * Sessions go on: to end them, call `endSessions`. If it throws, call it again with the same `before`. Each call mails again, within the
+   * limits. Each new mailbox gets one mail beyond them: limit your form.
+   *
+   * @param before - the user as you read it before the change, or its `email` and `emailVerified`. The flows do not know the old address.
+   * @returns `{}` for an unknown account. A disabled one gets no verification mail.
+   */
+  emailChanged(
+    accountId: string,
+    before?: Pick<User, 'email' | 'emailVerified'>,
+  ): Promise<ChangedEmail>
   /** Calls the listeners of `audit`, and of its type, with each `AuditEvent` once it is recorded. It does not wait for them. */
   events: AuditEvents
 }

@@ -187,11 +187,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       users,
       settingsKeeper,
       keyed,
-      flows: {
-        invite: invitation.invite,
-        endSessions: flows.endSessions,
-        clientsOf: notifications.clientsOf,
-      },
+      flows: { ...flows, invite: invitation.invite, clientsOf: notifications.clientsOf },
       mail: { add: mailQueue.add, canSend: sender.canSend, check: checkMail, views },
       processes: { keyRings: keyRing.all, dearestCost },
       ...common,
@@ -229,6 +225,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     events,
     endSessions: flows.endSessions,
     passwordChanged: flows.passwordChanged,
+    emailChanged: flows.emailChanged,
     invite: (user, parameters) => invitation.invite(user, parameters),
+    sendVerification: flows.sendVerification,
   }
 }

@@ -5,6 +5,8 @@ import {
   type Accepted,
   type AccountId,
   type AccountQuery,
+  type ChangedAccount,
+  type ChangedEmail,
   type EndedSessions,
   type ForgottenAccount,
   type MailOutcome,
@@ -44,6 +46,16 @@ export const userCommands = [
   sending('send-verification', 'sendVerification', 'verification link'),
   making('verify', 'verifyUser', 'verified'),
   making('unverify', 'unverifyUser', 'unverified'),
+  row({
+    ...ONE_ACCOUNT,
+    name: 'user email-changed',
+    help: 'After you changed the address of an account: void old links, and mail both addresses.',
+    options: [ID, option('--before <address>', 'the verified address before; it gets a notice')],
+    examples: ['user email-changed alice --before alice@old.example'],
+    changes: true,
+    run: (account: ChangedAccount, { admin }) => admin.emailChanged(account),
+    text: changedText,
+  }),
   row({
     ...ONE_ACCOUNT,
     name: 'user end-sessions',
@@ -110,6 +122,14 @@ async function showStatus(
       tell({ id }, await admin.userStatus({ id }), '\n')
     throw error
   }
+}
+
+function changedText({ mail_id: mailId, notice_id: noticeId }: ChangedEmail): string {
+  return linesOf(
+    'Links and waiting logins of other addresses are void.',
+    mailId ? `The verification mail was asked for: ${mailId}` : 'No verification mail is due.',
+    noticeId ? `The notice was asked for: ${noticeId}` : 'No notice is due.',
+  )
 }
 
 function endedText({ oauth, idp, clients }: EndedSessions): string {

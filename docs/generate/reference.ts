@@ -65,7 +65,7 @@ Of a mail that failed (\`MailFault\`):
 
 ${list('MailFault')}
 
-\`mail\` is there if the mail is a notice: \`password_changed\`. \`identifier_hash\` is a keyed hash of a name that no account has.
+\`mail\` is there if the mail is a notice: \`password_changed\` or \`email_changed\`. \`identifier_hash\` is a keyed hash of a name that no account has.
 
 ### What reasons mean
 

@@ -151,16 +151,29 @@ await flows.finishLogin(req, res, { account, startedAt })`,
   },
   {
     title: 'Accounts',
-    members: ['validatePassword', 'passwordChanged', 'endSessions', 'invite', 'events'],
+    members: [
+      'validatePassword',
+      'passwordChanged',
+      'emailChanged',
+      'endSessions',
+      'invite',
+      'sendVerification',
+      'events',
+    ],
     more: {
       'If `validatePassword` refuses the password, it returns:': list('RefusedNewPassword'),
       '`invite` returns:': `${type('Invited')}\n\n${type('InvitationRefusal')}`,
+      '`emailChanged` returns:': list('ChangedEmail'),
     },
     code: `
 await flows.endSessions('42') // the account was disabled
 await flows.passwordChanged('42', { req, res }) // your page replaced its password
 const invited = await flows.invite('42') // it was imported without a password
-if ('refused' in invited) note(invited.refused)`,
+if ('refused' in invited) note(invited.refused)
+await flows.sendVerification('42') // it signed up on your page
+const before = await users.findById('42')
+// … your page replaces its address
+await flows.emailChanged('42', before)`,
   },
 ]
 

@@ -155,8 +155,9 @@ function previewMail(
   const { template, page, link } = MAIL_KINDS[kind]
   const locals = {
     ...common,
-    link: `${oauthUrl}${page}`,
-    notMe: `${oauthUrl}/not-me`,
+    ...(page === undefined
+      ? { link: '' }
+      : { link: `${oauthUrl}${page}`, notMe: `${oauthUrl}/not-me` }),
     ...(link && { lifetimeMs: settings()[link.lifetime] }),
   }
   return views.mail(template, locals, { asked: locale })

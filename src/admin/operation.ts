@@ -6,6 +6,7 @@ import type { Keyed } from '../crypto/keyed.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { CommonParts } from '../flows/parts.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
+import type { Flows } from '../flows/flows.ts'
 import type { Invitation } from '../flows/invitation.ts'
 import type { CheckMail } from '../mail/sending.ts'
 import type { CheckedOptions } from '../options.ts'
@@ -24,6 +25,7 @@ export interface AdminParts extends CommonParts {
   flows: {
     invite: Invitation['invite']
     endSessions(accountId: string): Promise<EndedAccount>
+    emailChanged: Flows['emailChanged']
     clientsOf: ClientNotifications['clientsOf']
   }
   mail: {
@@ -126,10 +128,14 @@ export function invalidSettings(what: 'changed' | 'sent', errors: SettingProblem
   return { ...refusal(400, 'invalid_settings', title), errors }
 }
 
-export function notAnAddress(to: string, what: 'sent' | 'checked'): Problem {
-  const got = JSON.stringify(to).slice(0, 64)
+export function notAnAddress(
+  address: string,
+  what: 'sent' | 'checked' | 'done',
+  key = 'to',
+): Problem {
+  const got = JSON.stringify(address).slice(0, 64)
   const title = `Nothing was ${what}: this is not an e-mail address.`
-  return invalid(title, { key: 'to', expected: 'one plain e-mail address', got })
+  return invalid(title, { key, expected: 'one plain e-mail address', got })
 }
 
 /** Waits 5 seconds at most, then throws `ERR_STORE_UNAVAILABLE`. A driver waits longer, but an admin who asks why nothing works should not. */

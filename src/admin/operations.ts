@@ -1,6 +1,7 @@
 import type * as z from 'zod'
 import { auditOperations } from './audit.ts'
 import { doctorOperations } from './doctor.ts'
+import { emailChanged } from './email-changed.ts'
 import { linkOperations } from './links.ts'
 import { mailOperations } from './mails.ts'
 import type { Operation } from './operation.ts'
@@ -12,6 +13,7 @@ import { userOperations } from './users.ts'
 export { AuditEvent, AuditLog } from './audit.ts'
 export { Check, CheckReport } from './checks.ts'
 export { DoctorRequest } from './doctor.ts'
+export { ChangedAccount, ChangedEmail } from './email-changed.ts'
 export { AccountQuery } from './find-account.ts'
 export { Link, LinkExplanation, LinkQuery } from './links.ts'
 export { MailJob, MailOutcome, MailPreview, MailRecord, MailTest } from './mails.ts'
@@ -33,6 +35,7 @@ export const operations = {
   ...mailOperations,
   ...doctorOperations,
   ...userOperations,
+  emailChanged,
   ...outboxOperations,
   ...auditOperations,
   ...linkOperations,

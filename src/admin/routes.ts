@@ -25,6 +25,7 @@ export const ROUTES = {
   sendReset: ['POST /users/send-reset', 'account-flows:support', 'mail_id'],
   inviteUser: ['POST /users/invite', 'account-flows:support', 'mail_id'],
   sendVerification: ['POST /users/send-verification', 'account-flows:support', 'mail_id'],
+  emailChanged: ['POST /users/email-changed', 'account-flows:support', undefined],
   endSessions: ['POST /users/end-sessions', 'account-flows:support', undefined],
   verifyUser: ['POST /users/verify', 'account-flows:support', 'email'],
   unverifyUser: ['POST /users/unverify', 'account-flows:support', 'email'],

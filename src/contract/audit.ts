@@ -52,6 +52,8 @@ const AUDIT_EVENTS = {
   }>,
   /** Your own page changed a password, and called `flows.passwordChanged`. All earlier sign-ins are ended. */
   password_changed: {} as Holds<{ accountId: string; details: EndedSessions }>,
+  /** Your own page changed the address of an account, and called `flows.emailChanged`. The event has no address. */
+  email_changed: {} as Holds<{ accountId: string }>,
   /** The reader of a mail pressed "This wasn't me". `blocked` names a blocked password, and reveals nothing about a working one. */
   mail_reported: {} as Holds<{
     accountId: string

@@ -7,11 +7,11 @@ export const MAIL_KINDS = {
     flow: 'password_reset',
     /** Whether it reports a change of an account. A limit only delays it, and it leaves whatever the account's state is by then. */
     isNotice: false,
-    /** What "This wasn't me" undoes, if the mail or its link caused it. */
+    /** What "This wasn't me" undoes, if the mail or its link caused it. `undefined`: the mail has no such link. */
     takesBack: 'password',
     /** Only the newest request of an account gets a mail. Otherwise each request that can be sent at once gets one. */
     newestOnly: true,
-    /** Where its link leads, below the OAuth path. */
+    /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
     /** `undefined`: its link holds no secret, and leads to a public page. */
     link: {
@@ -66,10 +66,21 @@ export const MAIL_KINDS = {
     page: '/forgot-password',
     link: undefined,
   },
+  email_changed: {
+    template: 'email-changed',
+    flow: 'email_verification',
+    isNotice: true,
+    // The owner left this mailbox, mostly by choice. Its reader must not lock the account.
+    takesBack: undefined,
+    newestOnly: false,
+    // A reset link would go to the new address.
+    page: undefined,
+    link: undefined,
+  },
 } as const satisfies Record<string, { takesBack: TakenBack; [more: string]: unknown }>
 
 /** Each kind of mail must declare this: a wrong value would block a password. */
-type TakenBack = 'password' | 'verification'
+type TakenBack = 'password' | 'verification' | undefined
 
 type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows

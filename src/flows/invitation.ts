@@ -1,10 +1,10 @@
 /** Invites an account without a password to choose one (3.4). The link works like that of a reset. */
 import { newId } from '../crypto/token.ts'
-import { must } from '../errors.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
 import { NOBODY } from './audit.ts'
+import { askedByHost } from './host-verification.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-reset.ts'
 
@@ -28,9 +28,7 @@ export const createInvitation = (parts: FlowParts) => ({
     parameters: RequestParameters = {},
     requester = NOBODY,
   ): Promise<Invited> {
-    for (const [name, value] of Object.entries(parameters))
-      must(typeof value === 'string', `invite: ${name} must be a text`)
-    const accountId = typeof who === 'string' ? who : who.id
+    const { accountId } = askedByHost('invite', who, parameters)
     if (!parts.users.setFirstPassword) return { refused: 'unsupported' }
     const user = await parts.users.findById(accountId)
     if (!user) return { refused: 'not_found' }

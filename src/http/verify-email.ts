@@ -123,7 +123,8 @@ async function showElsewhere(parts: VerifyEmailParts, ctx: Context, opened: Open
   // No code is shown if the login could not reach its client.
   const mayFinish = login && (await parts.clients.mayFinish(ctx, login.captured))
   const code = shown && mayFinish && { ...shown, at: login.createdAt }
-  await show(parts, ctx, opened, { mode: 'elsewhere', username, ...code })
+  const hasNoLogin = opened.token.pendingLoginId === undefined
+  await show(parts, ctx, opened, { mode: 'elsewhere', username, hasNoLogin, ...code })
 }
 
 /** Shows a page in the language of the mail. The client is that of the waiting login: parameters can be too long for the link. */

@@ -63,10 +63,7 @@ export function requestMail(
   })
 }
 
-interface PasswordChange extends Pick<NewMailJob, 'isClaim' | 'parameters' | 'requester'> {
-  /** The id of the end of its sessions. */
-  id: string
-  accountId: string
+type Notice = Pick<NewMailJob, 'id' | 'accountId' | 'isClaim' | 'parameters' | 'requester'> & {
   /** Whether there was no password before. */
   isFirst?: boolean
   /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
@@ -78,19 +75,27 @@ export const BY_HOST = 'host:'
 
 const OF_FIRST = 'first:'
 
-/** Requests the mail that reports a changed password. Repeated, it requests one mail. */
-export function requestNotice(
-  { mailQueue, clock }: Pick<RequestParts, 'mailQueue' | 'clock'>,
-  { id, isFirst, isClaim, requester, ...change }: PasswordChange,
+type NoticeParts = Pick<RequestParts, 'mailQueue' | 'clock'>
+
+/** Requests the mail that reports a changed password, by the id of the end of its sessions. Repeated, it requests one mail. */
+export function requestNotice(parts: NoticeParts, { id, isFirst, isClaim, ...change }: Notice) {
+  const once = {
+    id: `${isFirst ? OF_FIRST : 'changed:'}${id}`,
+    isOfForm: true,
+    ...(isClaim && { isClaim }),
+  }
+  return addNotice(parts, { ...change, ...once, kind: 'password_changed' })
+}
+
+/** The notice goes to `sendTo`, whatever the account's address is by then. */
+export function addNotice(
+  { mailQueue, clock }: NoticeParts,
+  notice: Omit<Notice, 'isFirst'> & Pick<NewMailJob, 'kind' | 'isOfForm'>,
 ): Promise<void> {
   const now = clock.now()
   return mailQueue.add({
-    ...change,
-    id: `${isFirst ? OF_FIRST : 'changed:'}${id}`,
-    kind: 'password_changed',
-    isOfForm: true,
-    ...(isClaim && { isClaim }),
-    requester: keptRequester(requester),
+    ...notice,
+    requester: keptRequester(notice.requester),
     notBefore: now,
     expiresAt: new Date(now.getTime() + NOTICE_LIFE_MS),
   })

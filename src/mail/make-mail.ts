@@ -48,7 +48,14 @@ export interface Recipient {
 /** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */
 export interface MailLink extends Pick<
   MailLocals,
-  'link' | 'lifetimeMs' | 'login' | 'apps' | 'isByHost' | 'isFirst' | 'signsInElsewhere'
+  | 'link'
+  | 'lifetimeMs'
+  | 'login'
+  | 'apps'
+  | 'isByHost'
+  | 'isEntered'
+  | 'isFirst'
+  | 'signsInElsewhere'
 > {
   /** The id of its token. Left out: the link leads to a public page, or there is none. */
   id?: string
@@ -94,12 +101,15 @@ const verificationMail: MailFlow = {
     const pendingLoginId = job.pendingLoginId ?? pending?.id
     await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
     const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
+    const waiting =
+      pending && !pending.continuedAt && isUnchanged(pending, user) ? pending : undefined
     // The mail shows a code only if the waiting page accepts one.
-    const isShown = pending && isWaitingPage(pending) && isUnchanged(pending, user)
+    const isShown = waiting && isWaitingPage(waiting)
     return {
       ...shown,
       link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
-      ...(isShown && { login: { code: loginCodes.codeOf(pending.id), at: pending.createdAt } }),
+      ...(isShown && { login: { code: loginCodes.codeOf(waiting.id), at: waiting.createdAt } }),
+      isEntered: !waiting,
       locale,
     }
   },
@@ -139,6 +149,11 @@ export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
       return { link, apps, isByHost, isFirst, locale }
     },
   },
+
+  /** The notice of a changed address, to the one before. */
+  email_changed: {
+    makeLink: async (parts, job, { user }) => ({ link: '', locale: localeOf(parts, job, user) }),
+  },
 }
 
 /** Writes the text; beside a link, with a new token for "This wasn't me" at each attempt. The words are in `views/mails.ts`. */
@@ -173,7 +188,7 @@ export async function writeMail(
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
   }
-  const template = shown.link ? MAIL_KINDS[kind].template : 'no-password'
+  const template = shown.signsInElsewhere ? 'no-password' : MAIL_KINDS[kind].template
   const rendered = views.mail(template, locals, { asked: locale })
   return { ...rendered, to: email, kind }
 }

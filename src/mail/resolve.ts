@@ -69,12 +69,13 @@ async function takeLease(parts: MailParts, job: MailJob, user: User, refusal: No
   return (await store.outbox.resolve(job, user.id, leaseEnd)) ? leaseEnd : 'lost'
 }
 
-/** A notice over a limit waits until the limit allows it, and replaces earlier waiting notices. */
+/** A notice over a limit waits until the limit allows it, and replaces earlier waiting notices to the same address. */
 async function putOff({ store, clock }: MailParts, job: MailJob, { id }: User, ms: number) {
   const now = clock.now()
   const at = new Date(now.getTime() + ms)
   if (at >= job.expiresAt) return 'throttled'
-  const waiting = (await store.outbox.requestsOf(id, job.kind)).filter((one) => !one.isResolved)
+  const requests = await store.outbox.requestsOf(id, job.kind)
+  const waiting = requests.filter((one) => !one.isResolved && one.sendTo === job.sendTo)
   await store.outbox.supersede(earlierThan(job, waiting), now)
   await store.outbox.release(job, at, 'throttled')
   return 'lost'
@@ -134,12 +135,13 @@ async function endEarlierAndCheckOvertaken({ store, clock }: MailParts, job: Mai
   )
 }
 
-/** Whether a later request was looked up, even if it is a dead letter by now. Both must be for the same login, or both for none. */
+/** Whether a later request was looked up, even if it is a dead letter by now. Both are for one login, or for none, and for one address. */
 export function isOvertaken(job: MailJob, requests: JobRecord[]): boolean {
   return requests.some(
     (other) =>
       other.isResolved &&
       other.pendingLoginId === job.pendingLoginId &&
+      other.sendTo === job.sendTo &&
       isLater(orderOf(other), orderOf(job)),
   )
 }

@@ -65,8 +65,10 @@ export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 /** Nothing finishes a void login. Its page still knows where to lead. */
 export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
 
-/** One waiting login, or all of an account except one. */
-type SomeLogins = { id: string } | { accountId: string; except?: string | undefined }
+/** One waiting login, or all of an account: except one, or except those for one address. */
+type SomeLogins =
+  | { id: string }
+  | { accountId: string; except?: string | undefined; exceptFor?: string | undefined }
 
 type WantedLogin =
   | { id: string }
@@ -107,7 +109,10 @@ export function pendingLogins(records: Records) {
       const some =
         'id' in which
           ? [which.id]
-          : (await newestOf(logins, which.accountId)).filter(({ id }) => id !== which.except)
+          : (await newestOf(logins, which.accountId)).filter(
+              ({ id, email }) =>
+                id !== which.except && (email === undefined || email !== which.exceptFor),
+            )
       await logins.updateAll(some, (login) => {
         const purgeAt = asked > login.purgeAt ? asked : login.purgeAt
         return { ...login, purgeAt, ...(ends && { passwordDigest: '' }) }

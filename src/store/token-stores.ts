@@ -35,8 +35,10 @@ export interface ResetClaim {
 /** `used`: effect 2, not after `rejected`. `rejected`: a newer password won; not after `used`. `completed`: only after `used`. */
 type ResetStep = 'used' | 'rejected' | 'completed'
 
-/** One token; all tokens of one user; or those that were issued up to this attempt for a request. */
-type Revoked = { id: string; upTo?: undefined } | { userId: string; upTo?: RequestOrder }
+/** One token; or those of one user: all, those issued up to this attempt for a request, or all except those for one address. */
+type Revoked =
+  | { id: string; upTo?: undefined; exceptFor?: undefined }
+  | { userId: string; upTo?: RequestOrder; exceptFor?: string | undefined }
 
 /** How many are read; other limits keep an account below it. */
 const MAX = 1_000
@@ -51,8 +53,9 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
 
   /** Ends live tokens. Without `upTo` they expire at `at`. With it, tokens of this request and of earlier ones are invalidated. */
   async function revoke(which: Revoked, at: Date): Promise<void> {
-    const { upTo } = which
-    const end = (record: TokenRecord) => (upTo ? superseded(record, upTo, at) : expired(record, at))
+    const { upTo, exceptFor } = which
+    const end = (record: TokenRecord) =>
+      upTo ? superseded(record, upTo, at) : expired(record, at, exceptFor)
     if ('id' in which) return void (await tokens.update(which.id, end))
     const live = { equal: { liveOf: which.userId }, limit: 1 }
     for (const { id, record } of await tokens.findAll(live)) {
@@ -127,9 +130,9 @@ function advanced(record: TokenRecord, step: ResetStep, at: Date): TokenRecord |
   return invalidatedAt ? undefined : { ...record, newHash: undefined, usedAt: usedAt ?? at }
 }
 
-/** Makes an open token expire at that time. */
-const expired = (record: TokenRecord, at: Date): TokenRecord =>
-  endOf(record, at) ? record : { ...record, expiresAt: at }
+/** Makes an open token expire at that time, unless it is for this address. */
+const expired = (record: TokenRecord, at: Date, exceptFor?: string): TokenRecord =>
+  endOf(record, at) || record.email === exceptFor ? record : { ...record, expiresAt: at }
 
 /** Invalidates a live token, even if it has expired, unless it is of a later request or attempt. */
 const superseded = (record: TokenRecord, by: RequestOrder, at: Date): TokenRecord =>
@@ -148,11 +151,11 @@ export function verificationTokens(records: Records) {
 
     /** Makes the unused ones among these tokens expire at `at`; with `upTo`, only those of one mail job. */
     async revoke(which: Revoked, at: Date): Promise<void> {
-      const { upTo } = which
+      const { upTo, exceptFor } = which
       const isOfJob = ({ mailJobId, attempt }: TokenRecord) =>
         !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt)
       const some = 'id' in which ? [which.id] : (await ofUser(tokens, which.userId)).filter(isOfJob)
-      await tokens.updateAll(some, (record) => expired(record, at))
+      await tokens.updateAll(some, (record) => expired(record, at, exceptFor))
     },
 
     /** The user's other links for this address expire. A repeated call does not change the token. */

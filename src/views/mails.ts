@@ -23,6 +23,11 @@ const NOTICES = new Set<MailName>(
   Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
 )
 
+/** Mails that lead nowhere say only when. A username can be the new address, which the reader must not learn. */
+const PLAIN = new Set<MailName>(
+  Object.values(MAIL_KINDS).flatMap(({ page, template }) => (page === undefined ? [template] : [])),
+)
+
 export interface MailLocals {
   username: string
   /** An http or https address. Empty: the mail has no link. */
@@ -31,7 +36,7 @@ export interface MailLocals {
   notMe?: string
   /** The code of the login that waits, and when that began. */
   login?: { code: string; at: Date } | undefined
-  /** When the mail was asked for, or when the password was changed. */
+  /** When the mail was asked for, or when the account was changed. */
   at: Date
   /** `undefined`: the link does not expire. */
   lifetimeMs?: number
@@ -44,6 +49,8 @@ export interface MailLocals {
   isByAdmin?: boolean
   /** The host changed the password, not a mailed link. */
   isByHost?: boolean
+  /** The address was entered for an account. No login waits for it. */
+  isEntered?: boolean
   /** The link sets the first password, or did. */
   isFirst?: boolean
   /** Where the reader signs in, without a password. */
@@ -62,7 +69,8 @@ export function renderMail(
 ) {
   const catalog = locals.isFirst ? ofFirstPassword(given) : given
   const { t, lang, dir } = catalog
-  const values = valuesOf(catalog, name, locals, brand)
+  const told = PLAIN.has(name) ? { username: '', link: '', at: locals.at } : locals
+  const values = valuesOf(catalog, name, told, brand)
   const byName = new Map(Object.entries(values))
   const filled = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
   const text = filled.replace(/\n{3,}/g, '\n\n')
@@ -86,7 +94,7 @@ function addressOf(supportUrl: string): string {
 
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: ShownBrand) {
   const { t, lang, dir } = catalog
-  const { username, link, notMe = '', lifetimeMs, apps, isByAdmin, isByHost } = locals
+  const { username, link, notMe = '', lifetimeMs, apps, isByAdmin, isByHost, isEntered } = locals
   const isNotice = NOTICES.has(name)
   const word = (key: string, values?: Values) => t(`mail.${name}.${key}`, values)
   const user = nameText(catalog, username, unlinkable)
@@ -94,7 +102,8 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: S
   const elsewhere = nameText(catalog, locals.signsInElsewhere ?? '', unlinkable)
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const host = isByHost ? '_host' : ''
-  const form = isByAdmin ? '_admin' : host || (client && '_client')
+  const entered = isEntered ? '_entered' : ''
+  const form = isByAdmin ? '_admin' : host || entered + (client && '_client')
   const service = brand.name === undefined ? '' : isolated(brand.name, dir)
   const title = word('subject')
   return {
@@ -117,7 +126,8 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: S
     ...codeTexts(catalog, locals),
     not_you: isNotice ? word(`not_you${host}`) : '',
     not_me: notMe,
-    not_me_why: notMe && word('not_me'),
+    // No sign-in can end where none waits.
+    not_me_why: notMe && (isEntered ? t('mail.password-reset.not_me') : word('not_me')),
     ...appsText(catalog, apps, unlinkable),
     ...(isNotice && !apps && { notNotified: t('apps.unknown') }),
   }
@@ -186,24 +196,23 @@ export const SAMPLE_MAILS: [MailName, MailLocals][] = [
   ['test', little],
 ]
 
-function samplesOf({ template, link, isNotice }: (typeof MAIL_KINDS)[MailKind]) {
-  const mayBeFirst = template === 'password-reset' || isNotice
-  const wanted = [
-    little,
-    much,
-    { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true },
-    ...(mayBeFirst
-      ? [
-          { ...little, isFirst: true },
-          { ...much, isFirst: true },
-        ]
-      : []),
-  ]
+function samplesOf({ template, link, isNotice, page }: (typeof MAIL_KINDS)[MailKind]) {
+  const by = { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }
+  const entered = { ...little, isEntered: true }
+  const outside = link?.isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
+  const mayBeFirst = template === 'password-reset' || template === 'password-changed'
+  const first = mayBeFirst
+    ? [
+        { ...little, isFirst: true },
+        { ...much, isFirst: true },
+      ]
+    : []
+  const wanted = [little, much, by, ...outside, ...first]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
     {
       ...locals,
-      notMe: 'https://id.example/not-me',
+      ...(page !== undefined && { notMe: 'https://id.example/not-me' }),
       ...(link && { lifetimeMs: 3_600_000 }),
       ...(locals === much && link?.isSigned && { login: SAMPLE_CODE }),
     },

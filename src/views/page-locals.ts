@@ -85,6 +85,8 @@ interface Blocked extends Carries {
 interface Elsewhere {
   mode: 'elsewhere'
   username: string
+  /** The link was mailed for no login. */
+  hasNoLogin?: boolean
   /** The code for the page that waits. `undefined`: its login does not wait any more. */
   code?: string | undefined
   /** When that login began. */
@@ -211,11 +213,8 @@ const PASSWORD_SAMPLES: PageSamples['reset-password'] = {
 const blocked: Blocked = { mode: 'blocked', username: 'ann', lifetimeMs: HOUR_MS, parameters: {} }
 const waits = { sentTo: 'ann@example.com', parameters, client, waiting, waitMs: 30_000 }
 const blockedBy = (fault?: CodeFault) => ({ ...blocked, ...waits, fault })
-const FAULTS: (CodeFault | undefined)[] = [
-  undefined,
-  { reason: 'not_yet' },
-  { reason: 'unread' },
-  { reason: 'wrong' },
+const FAULTS: CodeFault[] = [
+  ...(['not_yet', 'unread', 'wrong'] as const).map((reason) => ({ reason })),
   { reason: 'too_many', waitMs: HOUR_MS },
 ]
 
@@ -229,7 +228,7 @@ export const SAMPLE_PAGES: PageSamples = {
   'reset-password': PASSWORD_SAMPLES,
   'accept-invitation': { ...PASSWORD_SAMPLES, sent: both({ mode: 'sent' }, { client }) },
   'verify-email': {
-    blocked: [blocked, ...FAULTS.map(blockedBy)],
+    blocked: [blocked, blockedBy(), ...FAULTS.map((fault) => blockedBy(fault))],
     expired: VERIFICATION_REASONS.flatMap((reason) =>
       both({ mode: 'expired', reason, parameters: {} }, { parameters, client, renew: link }),
     ),
@@ -240,6 +239,7 @@ export const SAMPLE_PAGES: PageSamples = {
     elsewhere: [
       ...both({ mode: 'elsewhere', username: 'ann' }, { client, ...SAMPLE_CODE }),
       { mode: 'elsewhere', username: 'ann', ...SAMPLE_CODE, waitMs: HOUR_MS },
+      { mode: 'elsewhere', username: 'ann', hasNoLogin: true },
     ],
     other_account: both({ mode: 'other_account' }, { client }),
     signed_in: both({ mode: 'signed_in' }, { client }),

@@ -108,8 +108,9 @@ function asksForMail(name: PageName, { mode, sentTo, renew }: AnyLocals): boolea
 }
 
 /** Keys of the title, the most specific first. */
-function titlesOf(name: PageName, { mode, reason, code }: AnyLocals): string[] {
-  if (mode === 'elsewhere' && !code) return [`${name}.elsewhere.over.title`]
+function titlesOf(name: PageName, { mode, reason, code, hasNoLogin }: AnyLocals): string[] {
+  if (mode === 'elsewhere' && !code)
+    return [`${name}.${hasNoLogin ? 'confirm' : 'elsewhere.over'}.title`]
   if (reason === undefined) return [`${name}.${mode}.title`]
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${reason}.title`)
 }
@@ -128,8 +129,8 @@ const ICONS: readonly (readonly [icon: string, of: readonly (State | `${PageName
   ]
 
 /** The icon of the page, by its reason, or else by its mode. `undefined`: the page has a form to fill in. */
-function stateIcon(name: PageName, { mode, reason, code }: AnyLocals): string | undefined {
-  const isOver = mode === 'elsewhere' && !code
+function stateIcon(name: PageName, { mode, reason, code, hasNoLogin }: AnyLocals) {
+  const isOver = mode === 'elsewhere' && !code && !hasNoLogin
   const state = isOver ? 'ended' : (reason ?? mode)
   const iconOf = (key: string) => ICONS.find(([, all]) => all.some((each) => each === key))?.[0]
   const other = reason !== undefined || name === 'error' ? 'bad' : undefined

@@ -111,6 +111,7 @@ const OPERATIONS: Record<OperationName, [scope: string, sent: Sent]> = {
   sendReset: [SUPPORT, { user: 'ann' }],
   sendVerification: [SUPPORT, { user: 'new' }],
   inviteUser: [SUPPORT, { user: 'invited' }],
+  emailChanged: [SUPPORT, { user: 'ann' }],
   endSessions: [SUPPORT, { user: 'ann' }],
   verifyUser: [SUPPORT, { user: 'ann' }],
   unverifyUser: [SUPPORT, { user: 'ann' }],

@@ -442,4 +442,10 @@ describe('A preview of a mail (5)', () => {
       expect(h.mail.mails).to.deep.equal([])
     })
   }
+
+  it('of email-changed has no link, as the mail has none', async () => {
+    const { subject, text, html } = await admin.previewMail({ template: 'email-changed' })
+    expect(subject).to.equal('Your email address was changed')
+    for (const part of [text, html]) expect(part).not.to.match(/https?:|undefined|\[object/)
+  })
 })

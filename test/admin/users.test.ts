@@ -283,6 +283,24 @@ describe('The admin API about users (5)', () => {
     expect(user.mailCount()).to.equal(1)
   })
 
+  it('hears of a changed address: a link to the new one, a notice to the one before if it is given and an address, audited', async () => {
+    const user = await h.addVerified()
+    const [{ id, email: before = '' }, email] = [user, 'another@users.example']
+    await user.becomes({ email, emailVerified: false })
+    await changesNothing(h, async () => {
+      const wrong = admin.emailChanged({ id, before: `${before}, other@users.example` })
+      expect((await refusalOf(wrong)).errors?.[0]?.key).to.equal('before')
+      expect(await codeOf(admin.emailChanged({ id: 'nobody', before }))).to.include(404)
+    })
+    const { mail_id = '', notice_id = '' } = await admin.emailChanged({ user: email, before })
+    for (const asked of [mail_id, notice_id]) await outcomeOf(h, asked, 'sent')
+    expect((await user.mail(1)).kind).to.equal('email_changed')
+    expectAudited(h, 'email_changed', user)
+    expect(await admin.emailChanged({ id })).to.have.all.keys('mail_id')
+    await h.isIdle()
+    await user.isOnlyVerified(await user.in().opensLink((await h.mail.mailTo(email)).link))
+  })
+
   it('ends sessions: session and refresh token are dead, counted and audited; none of who is signed in nowhere', async () => {
     const [user, bystander] = [await h.addVerified(), await h.addVerified()]
     const { refresh_token } = await ask.offlineTokens(h, user.agent, user)

@@ -246,7 +246,14 @@ describe('account-flows: which server, which token, and how it ends', () => {
     const commands = {
       settings: ['get', 'list', 'set', 'unset', 'history', 'rollback'],
       mail: ['test', 'preview'],
-      user: ['status', 'send-reset', 'send-verification', 'end-sessions', 'forget'],
+      user: [
+        'status',
+        'send-reset',
+        'send-verification',
+        'email-changed',
+        'end-sessions',
+        'forget',
+      ],
       link: ['explain'],
       audit: ['tail'],
       outbox: ['list', 'show', 'retry', 'purge'],
@@ -286,7 +293,15 @@ describe('account-flows: which server, which token, and how it ends', () => {
     it('of each command that changes something has --yes, and of no other', async () => {
       const changing = {
         settings: ['set', 'unset', 'apply recommended', 'rollback'],
-        user: ['send-reset', 'invite', 'send-verification', 'verify', 'end-sessions', 'forget'],
+        user: [
+          'send-reset',
+          'invite',
+          'send-verification',
+          'verify',
+          'email-changed',
+          'end-sessions',
+          'forget',
+        ],
         outbox: ['retry', 'purge'],
         keys: ['rotate'],
       }

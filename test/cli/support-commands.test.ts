@@ -322,6 +322,17 @@ describe('account-flows for those who help others', () => {
       expect((await cli.h.mail.mailTo('bob@example.com')).kind).to.equal('email_verification')
     })
 
+    it('email-changed mails a link to the new address, and a notice to the one before', async () => {
+      const { username, email = '' } = await cli.h.addUser({ username: 'moved' })
+      const { stdout } = await cli.done(['user', 'email-changed', username])
+      expectSaid(stdout, /^No verification mail is due\.$/m, /^No notice is due\.$/m)
+      const left = ['user', 'email-changed', username, '--before', 'left@example.com']
+      expectSaid((await cli.done(left)).stdout, /^The notice was asked for: \S+$/m)
+      expect((await cli.h.mail.mailTo('left@example.com')).kind).to.equal('email_changed')
+      expect(await cli.refused([...left.slice(0, -1), 'nowhere'], 1)).to.include('not an e-mail')
+      expect(cli.h.mail.mails.filter(({ to }) => to.includes(email))).to.deep.equal([])
+    })
+
     it('forget --yes erases what is recorded of an id, and tells how much, and what is under way and left: exit 1', async () => {
       const { id } = await cli.h.addUser({ username: 'forgotten' })
       await sendReset('forgotten')

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
-import type { MailKind } from '../../src/contract/index.ts'
+import type { LinkKind } from '../../src/contract/mail-kinds.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, linksOf, press, createUserAgent } from '../support/user-agent.ts'
 import {
@@ -409,10 +409,7 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
 describe('The page behind "This wasn\'t me" (4.10)', () => {
   const h = suiteHarness()
 
-  const MAILED: Record<
-    Exclude<MailKind, 'password_changed'>,
-    (user: Person) => Promise<unknown>
-  > = {
+  const MAILED: Record<LinkKind, (user: Person) => Promise<unknown>> = {
     password_reset: (user) => user.forgets(),
     email_verification: (user) => user.asksAgain(),
     invitation: (user) => user.isInvited(),

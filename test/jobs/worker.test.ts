@@ -11,7 +11,7 @@ import { hasUsableLink } from '../../src/flows/link-state.ts'
 import { createGlobalLimit } from '../../src/mail/limits.ts'
 import type { MailParts } from '../../src/mail/parts.ts'
 import { createMailQueue, deliverMail } from '../../src/mail/queue.ts'
-import { requestNotice } from '../../src/jobs/request-mail.ts'
+import { addNotice, requestNotice } from '../../src/jobs/request-mail.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/mail/resolve.ts'
 import type { MailSlot, OutgoingMail } from '../../src/mail/sending.ts'
 import type { Kind } from '../../src/store/record-store.ts'
@@ -530,6 +530,25 @@ describe('Notices that a password was changed', () => {
     expect(await change('mallory+1', 'Ann+1@example.com')).to.equal(1)
     add({ email: 'thief@example.com', emailVerified: false })
     expect(await change('ann', ANN.email)).to.equal(2)
+  })
+
+  it('that an address was changed reach the owner, whatever a thief changes before and after that (RATE-29)', async () => {
+    const { add, change, move, work, parts, mails } = await notices()
+    for (let round = 0; round < 5; round += 1) await change('ann', ANN.email)
+    const left = [ANN.email, '1@thief.example', '2@thief.example']
+    for (const sendTo of left) {
+      move(1)
+      add({ email: '3@thief.example' })
+      const requester = { address: undefined, userAgent: undefined }
+      const notice = { id: `left-${sendTo}`, accountId: 'ann', sendTo, parameters: {}, requester }
+      const email = { kind: 'email_changed', isClaim: false } as const
+      await addNotice({ ...parts, mailQueue: parts.store.outbox }, { ...notice, ...email })
+      expect(await work()).to.equal(5)
+    }
+    move(HOUR_MS)
+    expect(await work()).to.equal(8)
+    const told = mails.slice(5).map(({ to, kind }) => [kind, to])
+    expect(told).to.have.deep.members(left.map((address) => ['email_changed', address]))
   })
 })
 

@@ -192,6 +192,12 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
       return read(before + 1)
     },
 
+    /** The host gives them another address, and tells the flows. */
+    async movesTo(email: string): ReturnType<AccountFlows['emailChanged']> {
+      await person.becomes({ email, emailVerified: false })
+      return h.flows.emailChanged(user.id, user)
+    },
+
     mailCount: (): number => h.mail.mails.filter(({ to }) => to.includes(address)).length,
     /** The newest mail, or the one with that number, from 1; waits for it. */
     mail: (count?: number): Promise<ReceivedMail> =>

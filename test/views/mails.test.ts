@@ -14,7 +14,8 @@ const NOT_ME = 'https://id.example.com/oauth2/not-me?t=Zm9v'
 const EDGE =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
 const LINK_MAILS: MailName[] = ['password-reset', 'email-verification', 'invitation']
-const MAILS: MailName[] = [...LINK_MAILS, 'password-changed']
+const LINKED: MailName[] = [...LINK_MAILS, 'password-changed']
+const MAILS: MailName[] = [...LINKED, 'email-changed']
 
 const LINKS =
   'https://evil.example/login http:\\\\evil.example //evil.example www.evil.example evil.example ' +
@@ -26,8 +27,39 @@ describe('mails', () => {
   const at = new Date('2026-01-02T03:04:05Z')
   const common = { username: 'ada', link: LINK, notMe: NOT_ME, at }
 
-  for (const name of MAILS) {
-    const locals = LINK_MAILS.includes(name) ? { ...common, lifetimeMs: 3_600_000 } : common
+  it('email-changed says what and when, and where to turn; it has no link, and tells of no account, client and browser', () => {
+    const told = { ...common, notMe: '', clientName: 'Shop & Co', userAgent: EDGE }
+    const mail = views.mail('email-changed', told)
+    expect(mail.text.split('\n')[0]).to.equal('Your email address was changed')
+    for (const part of [mail.text.replaceAll('\n', ' '), read(mail.html).whole]) {
+      expect(part).to.contain('Hello,').and.contain(words['mail.email-changed.lead'])
+      expect(part).to.match(/Changed on January 2, 2026 at 3:04.AM UTC\./)
+      expect(part).to.contain(words['mail.email-changed.not_you'])
+      expect(part).not.to.match(/https?:|Shop|ada|Edge/)
+    }
+    expect(read(mail.html).find('a')).to.deep.equal([])
+  })
+
+  it('email-verification says that a login waits, or else that the address was entered for an account', () => {
+    const said = (more: object) =>
+      views.mail('email-verification', { ...common, ...more }).text.replaceAll('\n', ' ')
+    expect(said({})).to.contain('is signing in')
+    const entered = { isEntered: true }
+    expect(said(entered)).to.contain(words['mail.email-verification.lead_entered'])
+    expect(said(entered)).not.to.contain('signing in')
+    expect(said({})).to.contain('and the sign-in ends:')
+    expect(said(entered)).not.to.contain('sign-in ends')
+    expect(said({ ...entered, clientName: 'Shop' })).to.contain('an account to use with Shop.')
+    expect(said({ ...entered, isByAdmin: true })).to.contain('The people who run')
+  })
+
+  function localsOf(name: MailName) {
+    if (!LINKED.includes(name)) return { username: 'ada', link: '', at }
+    return LINK_MAILS.includes(name) ? { ...common, lifetimeMs: 3_600_000 } : common
+  }
+
+  for (const name of LINKED) {
+    const locals = localsOf(name)
 
     it(`${name} says for whom, when, how long and where to, and what to do if it was not you; it tells of no browser where it is not sure of one`, () => {
       const login = name === 'email-verification' ? { code: '042917', at } : undefined
@@ -50,6 +82,10 @@ describe('mails', () => {
         expect(`${unsure.text}${unsure.html}`).not.to.match(/Edge|curl|evil|with \./i)
       }
     })
+  }
+
+  for (const name of MAILS) {
+    const locals = localsOf(name)
 
     it(`${name} can be read in a narrow text window`, () => {
       const long = { ...locals, username: 'w'.repeat(99), clientName: 'Shop', userAgent: EDGE }
@@ -83,6 +119,9 @@ describe('mails', () => {
       const texts = find('td').filter(({ attribs }) => attribs['class'] === 'text')
       expect(texts.map(({ attribs }) => attribs['align'])).to.deep.equal(['left'])
     })
+
+    // The others name nobody.
+    if (!LINKED.includes(name)) continue
 
     it(`${name} shows a hostile username in one line, bounded, and never as a link`, () => {
       const shown = (username: string) =>

@@ -173,6 +173,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     expect(await isOvertaken({ ...newer, accountId: 'ann' })).to.equal(false)
     expect(await isOvertaken({ ...older, accountId: 'bob' })).to.equal(false)
     expect(await isOvertaken({ ...older, kind: 'email_verification' })).to.equal(false)
+    expect(await isOvertaken({ ...older, sendTo: 'ann@example.com' })).to.equal(false)
     expect(await port().giveUp(newer, after(1), 'refused')).to.equal(true)
     expect(await isOvertaken(older)).to.equal(true)
   })

@@ -1,0 +1,78 @@
+/** Verification that a host asks for (3.8): at sign-up on its own page, and after it changed an address. */
+import type { RequestParameters, User } from '../contract/index.ts'
+import { equalsInAsciiCase } from '../contract/users.ts'
+import { newId } from '../crypto/token.ts'
+import { isJsonObject, must } from '../errors.ts'
+import { addNotice, requestMail } from '../jobs/request-mail.ts'
+import { isMailAddress } from '../settings/addresses.ts'
+import { whyNoMail } from './account.ts'
+import { NOBODY } from './audit.ts'
+import type { FlowParts } from './parts.ts'
+import { voidOtherAddresses } from './void-links.ts'
+
+/**
+ * The mails that `emailChanged` asked for. Without an id, no such mail is due. By its id, the admin API shows what became of a mail. It
+ * knows nothing of a notice over the limit that a later one to the same address replaced.
+ */
+export interface ChangedEmail {
+  /** Of the verification mail to the new address. */
+  mailId?: string
+  /** Of the notice to the old one. */
+  noticeId?: string
+}
+
+/** An account and parameters as a host names them, in JavaScript perhaps. */
+export function askedByHost(method: string, who: User | string, parameters: RequestParameters) {
+  const { id: accountId }: { id?: unknown } = typeof who === 'string' ? { id: who } : Object(who)
+  must(typeof accountId === 'string', `${method}: name a user, or its id`)
+  must(isJsonObject(parameters), `${method}: parameters must be an object`)
+  for (const [name, value] of Object.entries(parameters))
+    must(typeof value === 'string', `${method}: ${name} must be a text`)
+  return { accountId, parameters }
+}
+
+/** Looks nobody up: one write and one answer for every id. A worker finds out whether there is an address to verify. */
+export async function sendVerification(
+  parts: FlowParts,
+  who: User | string,
+  parameters: RequestParameters = {},
+): Promise<{ mailId: string }> {
+  const asked = askedByHost('sendVerification', who, parameters)
+  const id = newId()
+  await requestMail(parts, 'email_verification', { id, ...asked, requester: NOBODY })
+  return { mailId: id }
+}
+
+/** Voids what is for other addresses than the present one, and mails the present one and the one before. */
+export async function emailChanged(
+  parts: FlowParts,
+  accountId: string,
+  before?: Pick<User, 'email' | 'emailVerified'>,
+): Promise<ChangedEmail> {
+  const { users, store, audit, clock } = parts
+  const { email: from, emailVerified }: { [Name in keyof User]?: unknown } = Object(before)
+  must(typeof accountId === 'string', 'emailChanged: name the account by its id')
+  const isUser = before === undefined || typeof emailVerified === 'boolean'
+  must(isUser, 'emailChanged: before must be the user as it was, with email and emailVerified')
+  const user = await users.findById(accountId)
+  const mails: ChangedEmail = {}
+  if (!user) return mails
+  await voidOtherAddresses(store, user)
+  const asked = { accountId, parameters: {}, requester: NOBODY }
+  // An unverified address may be a stranger's.
+  if (emailVerified && typeof from === 'string' && isMailAddress(from) && isLeft(from, user)) {
+    mails.noticeId = newId()
+    const notice = { id: mails.noticeId, sendTo: from, isClaim: false, ...asked }
+    await addNotice(parts, { ...notice, kind: 'email_changed' })
+  }
+  if (!user.emailVerified && whyNoMail(user) === undefined) {
+    mails.mailId = newId()
+    await requestMail(parts, 'email_verification', { id: mails.mailId, ...asked })
+  }
+  await audit({ id: newId(), type: 'email_changed', at: clock.now(), accountId })
+  return mails
+}
+
+/** Whether a verified address was left, even if another change brought it back meanwhile. Another letter case is the same mailbox. */
+const isLeft = (from: string, { email = '', emailVerified }: User) =>
+  from === email ? !emailVerified : !equalsInAsciiCase(from, email)
