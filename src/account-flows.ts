@@ -99,7 +99,7 @@ export interface AccountFlows extends Login, LoginPassword {
   /**
    * Call it after your own page, or your support tool, changed the address of an account. Links and waiting logins of all other addresses
    * are void from then on, also if the account gets such an address back. If the new address is unverified, it gets a verification mail.
-   * With `before`, the old address gets a notice, if it was verified and more than its letter case changed. `email_changed` is recorded.
+   * With `before`, the old address gets a notice, if it was verified. `email_changed` is recorded.
    *
    * Sessions go on: to end them, call `endSessions`. If it throws, call it again with the same `before`. Each call mails again, within the
    * limits. Each new mailbox gets one mail beyond them: limit your form.

@@ -47,14 +47,13 @@ const WORDS = {
       : 'The address is not one plain e-mail address, so no mail can be sent to it.',
     mended(event ? 'Correct the address' : 'Correct it'),
   ],
-  no_password: ({ user, answer = 'no_password', event, at }) => {
+  no_password: ({ user, answer = 'no_password' }) => {
     const gets: Partial<Record<ResetAnswer, string>> = {
       link: ': a request for a reset mails a link to choose one.',
       elsewhere: `: a request for a reset mails that it signs in with ${elsewhereOf(user)}, and no link.`,
     }
-    const sent = event ? ` The last mail was sent at ${at}.` : ''
     return [
-      `The account has no password${gets[answer] ?? ', so it gets no reset link.'}${sent}`,
+      `The account has no password${gets[answer] ?? ', so it gets no reset link.'}`,
       otherWay(user),
     ]
   },
@@ -84,9 +83,7 @@ const WORDS = {
   ],
   changed: ({ event, user, at, send, isLinkless }) => {
     const reason = WAS_SO.get(event?.reason ?? '') ?? 'no account was found by its address'
-    const [what, was] = hadNoLink(event)
-      ? ['link', 'the account had no password, and could not choose one']
-      : ['mail', reason]
+    const [what, was] = hadNoLink(event) ? ['link', WAS_SO.get('no_password')] : ['mail', reason]
     const again = user.emailVerified ? 'try again' : 'try again with the username'
     return [
       `The last request, at ${at}, got no ${what}: ${was}. This is no longer so.`,
@@ -144,8 +141,7 @@ export const WAS_SO = new Map(
   Object.entries({
     not_verified: 'the address was not verified',
     already_verified: 'the address was verified already',
-    no_password:
-      'the account had no password, and neither could choose one nor named another way to sign in',
+    no_password: 'the account had no password, and could not choose one',
     has_password: 'the account had a password',
     disabled: 'the account was disabled',
     no_address: 'the account had no e-mail address',

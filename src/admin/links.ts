@@ -136,14 +136,14 @@ function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> 
   const { link, token, user, answer, state } = facts
   const { kind = 'password_reset' } = link ?? {}
   const { command } = MAIL_KINDS[kind].link
-  const [summary, advice] = WORDS[state](facts, `Send a new link: account-flows ${command}.`)
-  if (kind !== 'email_verification') {
-    const isGood = state === 'live' || state === 'altered'
-    const about = isGood || !user || user.disabled ? undefined : { user, answer }
-    const cause = about && whyNoLink(kind, about)
-    return { summary, advice: cause ? `${diagnosisOf(cause, about).advice}.` : advice }
-  }
-  if (!token || !isVerified(token, user)) return { summary, advice }
+  const about = kind !== 'email_verification' && user && { user, answer }
+  const cause = about && whyNoLink(kind, about)
+  const another = cause
+    ? diagnosisOf(cause, about).advice
+    : `Send a new link: account-flows ${command}.`
+  const [summary, advice] = WORDS[state](facts, another)
+  if (kind !== 'email_verification' || !token || !isVerified(token, user))
+    return { summary, advice }
   return {
     summary: `${summary} The address is verified already.`,
     advice: 'There is nothing left to do: the person can sign in.',
@@ -214,7 +214,10 @@ function voided({ token, user }: LinkFacts, another: string): Words {
   if (hasSamePassword(token, user))
     return [`The link was refused ${when(token.claimedAt)}: the account had changed.`, another]
   if (hashOf(user) === undefined)
-    return ['The account has no password now, or may not choose one.', another]
+    return [
+      'The account has no password now, may not choose one, or its address is not verified.',
+      another,
+    ]
   return ['The password of the account was set or changed after the link was made.', another]
 }
 

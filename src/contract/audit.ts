@@ -86,7 +86,7 @@ type Requested =
   | (OfMail & { reason: 'denied'; details: { identifier_hash: string } })
   | TooManyForms
 
-/** The mail server accepted the mail. `link: 'none'`: it has no link, and says where the user signs in. */
+/** The mail server accepted the mail. `link: 'none'`: it has no link. */
 type MailSent = OfMail & {
   details?: { mail?: MailKind; message_id?: string; queue_id?: string; link?: 'none' }
 }
@@ -174,7 +174,7 @@ export type NoMail =
   | 'unknown' // No account has this name or verified address.
   | 'ambiguous' // Several accounts could be meant.
   | 'already_verified' // There is nothing left to verify.
-  | 'not_verified' // The address is not verified, and a mail about a reset needs that.
+  | 'not_verified' // The address is not verified, and a reset link needs that.
   | 'throttled' // The account asked too often.
   | 'superseded' // A newer request took its place.
   | 'sent_before' // An earlier attempt sent the mail before its process died.
@@ -183,7 +183,7 @@ export type NoMail =
   | 'disabled'
   | 'no_address' // The account has no address.
   | 'bad_address' // No mail can go to this address.
-  | 'no_password' // The account has no password, may choose none, and names no other way to sign in.
+  | 'no_password' // The account has no password that could be reset, and may choose none.
   | 'has_password' // The account has a password, and needs no invitation.
 
 /** Why a mail did not leave: the request gets none, or an attempt failed. */

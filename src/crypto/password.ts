@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { hashOf } from '../contract/users.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 
 /** Whether bcrypt reads the whole password. No other password is ever set. */
@@ -17,7 +18,7 @@ export function isShortEnough(password: string): boolean {
 /** Ties a token to the current password, without a copy of the hash. The hash is salted, so plain SHA-256 will do. */
 export function passwordDigest(passwordHash: string | undefined): string {
   return createHash('sha256')
-    .update(passwordHash || 'none')
+    .update(hashOf({ passwordHash }) ?? 'none')
     .digest('hex')
 }
 
@@ -26,7 +27,7 @@ const MAY_CHOOSE = passwordDigest('may choose the first password')
 
 /** What a reset link is bound to. */
 export const resetDigest = (passwordHash: string | undefined): string =>
-  passwordHash ? passwordDigest(passwordHash) : MAY_CHOOSE
+  hashOf({ passwordHash }) === undefined ? MAY_CHOOSE : passwordDigest(passwordHash)
 
 /** Whether it is a reset link that sets the first password. */
 export const isForFirst = (issued: { passwordDigest: string }): boolean =>

@@ -68,9 +68,8 @@ export function answerToReset(
   if (hashOf(user) !== undefined)
     return settings().resetRequiresVerifiedEmail && !emailVerified ? 'not_verified' : 'link'
   const mayChoose = users.setFirstPassword !== undefined && mayChoosePassword === true
-  if (!mayChoose && elsewhereOf(user) === undefined) return 'no_password'
-  if (!emailVerified) return 'not_verified'
-  return mayChoose ? 'link' : 'elsewhere'
+  if (mayChoose) return emailVerified ? 'link' : 'not_verified'
+  return emailVerified && elsewhereOf(user) !== undefined ? 'elsewhere' : 'no_password'
 }
 
 /** Where a user without a password signs in. A host may have any value there. */

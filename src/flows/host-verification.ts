@@ -1,6 +1,5 @@
 /** Verification that a host asks for (3.8): at sign-up on its own page, and after it changed an address. */
 import type { RequestParameters, User } from '../contract/index.ts'
-import { equalsInAsciiCase } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { isJsonObject, must } from '../errors.ts'
 import { addNotice, requestMail } from '../jobs/request-mail.ts'
@@ -73,6 +72,5 @@ export async function emailChanged(
   return mails
 }
 
-/** Whether a verified address was left, even if another change brought it back meanwhile. Another letter case is the same mailbox. */
-const isLeft = (from: string, { email = '', emailVerified }: User) =>
-  from === email ? !emailVerified : !equalsInAsciiCase(from, email)
+/** Whether a verified address was left, even if another change brought it back meanwhile, or only its letter case changed. */
+const isLeft = (from: string, { email, emailVerified }: User) => from !== email || !emailVerified

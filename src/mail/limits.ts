@@ -48,7 +48,7 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, u
   const owner = keyedHash(JSON.stringify([user.id, box, proof]))
 
   const notices: Limit[][] = [
-    [isClaim ? [`notices:${mailbox}`, DAY_MS, 1] : [`notice:${account}`, HOUR_MS, 5]],
+    [isClaim ? [`notices:${mailbox}`, DAY_MS, 1] : [`notice:${kind}:${account}`, HOUR_MS, 5]],
   ]
   const requests: Limit[][] = [
     [

@@ -39,7 +39,7 @@ export async function recordRequested(parts: MailParts, job: MailJob, reason?: N
   await parts.audit({ ...event, id: `blocked:${id}`, type: 'email_login_blocked' })
 }
 
-/** A mail that left. Without a link, it says where the user signs in. */
+/** A mail that left, and whether it had a link. */
 export type RecordedMail = SentMail & { link: 'none' | undefined }
 
 export const recordSent = ({ audit, clock }: MailParts, job: MailJob, sent: RecordedMail) =>

@@ -274,6 +274,24 @@ describe('flows.emailChanged(accountId, before)', () => {
     await verifies(ann, mailsTo(h, email).at(-1)?.link ?? '')
   })
 
+  it('leaves a login that waits for the present address', async () => {
+    const login = await h.blockedLogin()
+    await h.flows.emailChanged(login.id, { email: newAddress(), emailVerified: true })
+    await h.isIdle()
+    expect((await login.types()).status).to.equal(302)
+    expect(await login.isVerified()).to.equal(true)
+  })
+
+  it('tells the owner of the first of two changes, however small it was (RATE-30)', async () => {
+    const ann = await h.addVerified()
+    const before = { email: (ann.email ?? '').toUpperCase(), emailVerified: false }
+    expect(await ann.movesTo(before.email)).to.have.all.keys('mailId', 'noticeId')
+    await ann.becomes({ email: newAddress() })
+    expect(await h.flows.emailChanged(ann.id, before)).to.have.all.keys('mailId')
+    await h.isIdle()
+    expect(mailsTo(h, ann.email ?? '').map(({ kind }) => kind)).to.deep.equal(['email_changed'])
+  })
+
   it('tells the owner, also if another change at once has brought the address back (RATE-30)', async () => {
     const [ann, email] = [await h.addVerified(), newAddress()]
     await ann.becomes({ email, emailVerified: false })
@@ -304,6 +322,7 @@ describe('flows.emailChanged(accountId, before)', () => {
     const link = await ann.forgets()
     expect((await ann.opensLink(link)).mode).to.equal('form')
     await ann.movesTo(address)
+    await h.isIdle()
     expect((await ann.choosesPassword(NEW, link)).mode).to.equal('invalid')
     expect(await ann.hasPassword(PASSWORD)).to.equal(true)
     await h.forgot(ann.username)
@@ -337,7 +356,7 @@ describe('flows.emailChanged(accountId, before)', () => {
     'only the case of letters changed': [
       { email: 'case@users.example', emailVerified: false },
       { email: 'Case@users.example' },
-      ['mailId'],
+      ['noticeId', 'mailId'],
     ],
   }
   for (const [what, [after, before, mails]] of Object.entries(changes)) {
