@@ -29,7 +29,7 @@ const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
   disabled: 'the account is disabled: enable it first',
   no_address: 'the account has no e-mail address: give it one',
   bad_address: 'the address of the account is not valid: correct it',
-  no_password: 'the account has no password, and may choose none: see `user status`',
+  no_password: 'the account has no password, and cannot choose one: see `user status`',
   has_password: 'the account has a password: send a reset link with `user send-reset`',
   unexpected_error: 'the server failed: see its log',
   ERR_MAIL_REFUSED: 'the mail server refused it: see its answer with `mail test`',

@@ -24,7 +24,7 @@ export interface Facts {
 
 export type Words = readonly [summary: string, advice: string]
 
-/** The facts, with the time of the event, the name of the mail, whether another one has a link, and the command that sends it. */
+/** The facts, the time of the event, the name of the mail, whether another one would have no link, and the command that sends it. */
 type Told = Facts & { at: string; mail: string; isLinkless: boolean; send: string }
 
 const sendLink = (kind: LinkKind, { id }: User) =>
@@ -64,7 +64,8 @@ const WORDS = {
   unverified: (told) => {
     const { user, answer, event } = told
     const isNeeded = answer === 'not_verified'
-    const why = hashOf(user) === undefined ? 'it has no password' : 'reset_requires_verified_email'
+    const why =
+      hashOf(user) === undefined ? 'the account has no password' : 'reset_requires_verified_email'
     const first = isNeeded
       ? 'Verify it before the person asks again'
       : 'Ask the person to type the username, or verify the address'
@@ -82,11 +83,12 @@ const WORDS = {
     'Ask the person to sign in.',
   ],
   changed: ({ event, user, at, send, isLinkless }) => {
-    const reason = WAS_SO.get(event?.reason ?? '') ?? 'no account was found by its address'
-    const [what, was] = hadNoLink(event) ? ['link', WAS_SO.get('no_password')] : ['mail', reason]
+    const hadMail = hadNoLink(event)
+    const reason = hadMail ? 'no_password' : (event?.reason ?? '')
+    const was = WAS_SO.get(reason) ?? 'no account was found by its address'
     const again = user.emailVerified ? 'try again' : 'try again with the username'
     return [
-      `The last request, at ${at}, got no ${what}: ${was}. This is no longer so.`,
+      `The last request, at ${at}, got no ${hadMail ? 'link' : 'mail'}: ${was}. This is no longer so.`,
       isLinkless ? otherWay(user) : `Ask the person to ${again}, or send a link: ${send}`,
     ]
   },

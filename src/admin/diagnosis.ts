@@ -112,10 +112,9 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   const kind = kindOf(event)
   const about = { event, kind }
   if (event.type.endsWith('_mail_sent')) {
-    const cause = kind === 'email_verification' ? undefined : whyNoLink(kind, history)
-    if (cause === 'has_password') return [cause]
-    // What was mailed to an account without a password is of no use now.
-    if (cause === 'no_password') return [cause, about]
+    const cause = whyNoLink(kind, history)
+    // What was mailed is of no use now.
+    if (cause === 'has_password' || cause === 'no_password') return [cause]
     if (!hadNoLink(event)) return ['sent', about]
     return cause ? [cause] : ['changed', about]
   }

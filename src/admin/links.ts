@@ -3,6 +3,7 @@ import * as z from 'zod'
 import type { RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
+import { isForFirst } from '../crypto/password.ts'
 import { answerToReset, hasSamePassword, isVerified } from '../flows/account.ts'
 import { findLink, linkState } from '../flows/link-state.ts'
 import { wasVoided } from '../flows/void-links.ts'
@@ -135,13 +136,10 @@ export const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
 function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
   const { link, token, user, answer, state } = facts
   const { kind = 'password_reset' } = link ?? {}
-  const { command } = MAIL_KINDS[kind].link
+  const send = `Send a new link: account-flows ${MAIL_KINDS[kind].link.command}.`
   const about = kind !== 'email_verification' && user && { user, answer }
   const cause = about && whyNoLink(kind, about)
-  const another = cause
-    ? diagnosisOf(cause, about).advice
-    : `Send a new link: account-flows ${command}.`
-  const [summary, advice] = WORDS[state](facts, another)
+  const [summary, advice] = WORDS[state](facts, cause ? diagnosisOf(cause, about).advice : send)
   if (kind !== 'email_verification' || !token || !isVerified(token, user))
     return { summary, advice }
   return {
@@ -213,12 +211,12 @@ function voided({ token, user }: LinkFacts, another: string): Words {
     return ['The address of the account was changed after the link was made.', another]
   if (hasSamePassword(token, user))
     return [`The link was refused ${when(token.claimedAt)}: the account had changed.`, another]
-  if (hashOf(user) === undefined)
-    return [
-      'The account has no password now, may not choose one, or its address is not verified.',
-      another,
-    ]
-  return ['The password of the account was set or changed after the link was made.', another]
+  if (isForFirst(token) && hashOf(user) === undefined)
+    return ['The account cannot choose a password now, or its address is not verified.', another]
+  return [
+    'The password of the account was set, changed or removed after the link was made.',
+    another,
+  ]
 }
 
 function when(at: Date | undefined): string {

@@ -149,7 +149,7 @@ function previewMail(
     clientName: 'Example App',
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   }
-  if (name === 'no-password')
+  if (name === 'signs-in-elsewhere')
     return views.mail(name, { ...common, link: '', signsInElsewhere: 'Google' }, { asked: locale })
   if (!kind) return undefined
   const { template, page, link } = MAIL_KINDS[kind]

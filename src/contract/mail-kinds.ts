@@ -13,7 +13,7 @@ export const MAIL_KINDS = {
     newestOnly: true,
     /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
-    /** `undefined`: its link holds no secret, and leads to a public page. */
+    /** `undefined`: the mail holds no secret. */
     link: {
       /** The setting for the lifetime of the link. */
       lifetime: 'passwordResetExpiration',
@@ -91,13 +91,13 @@ export type PasswordLinkKind = 'password_reset' | 'invitation'
 /** The parts of the store that hold tokens. */
 export type TokenPart = Rows[LinkKind]['link']['tokens']
 /** A `password_reset` without a link has a template of its own. */
-export type MailTemplate = Rows[MailKind]['template'] | 'no-password'
+export type MailTemplate = Rows[MailKind]['template'] | 'signs-in-elsewhere'
 
 export const mailKinds: readonly MailKind[] = Object.keys(MAIL_KINDS).filter(isMailKind)
 export const linkKinds: readonly LinkKind[] = mailKinds.filter(isLinkKind)
 export const mailTemplates: readonly MailTemplate[] = [
   ...mailKinds.map((kind) => MAIL_KINDS[kind].template),
-  'no-password',
+  'signs-in-elsewhere',
 ]
 
 export function isMailKind(kind: string): kind is MailKind {

@@ -22,7 +22,7 @@ export function passwordDigest(passwordHash: string | undefined): string {
     .digest('hex')
 }
 
-/** In place of a password, a reset link is bound to this: there is none, and the user may choose one. */
+/** A reset link of an account without a password has this in place of a digest. It is void unless the user may choose one. */
 const MAY_CHOOSE = passwordDigest('may choose the first password')
 
 /** What a reset link is bound to. */

@@ -10,8 +10,8 @@ import type { FlowParts } from './parts.ts'
 import { voidOtherAddresses } from './void-links.ts'
 
 /**
- * The mails that `emailChanged` asked for. Without an id, no such mail is due. By its id, the admin API shows what became of a mail. It
- * knows nothing of a notice over the limit that a later one to the same address replaced.
+ * The mails that `emailChanged` asked for. Without an id, no such mail is due. By its id, the admin API shows what became of a mail. A
+ * notice that waited for its limit, and was replaced by a later one, leaves no outcome.
  */
 export interface ChangedEmail {
   /** Of the verification mail to the new address. */
@@ -59,7 +59,7 @@ export async function emailChanged(
   await voidOtherAddresses(store, user)
   const asked = { accountId, parameters: {}, requester: NOBODY }
   // An unverified address may be a stranger's.
-  if (emailVerified && typeof from === 'string' && isMailAddress(from) && isLeft(from, user)) {
+  if (emailVerified && typeof from === 'string' && isMailAddress(from) && wasChanged(from, user)) {
     mails.noticeId = newId()
     const notice = { id: mails.noticeId, sendTo: from, isClaim: false, ...asked }
     await addNotice(parts, { ...notice, kind: 'email_changed' })
@@ -72,5 +72,6 @@ export async function emailChanged(
   return mails
 }
 
-/** Whether a verified address was left, even if another change brought it back meanwhile, or only its letter case changed. */
-const isLeft = (from: string, { email, emailVerified }: User) => from !== email || !emailVerified
+/** Also if only its letter case changed, or if another change has brought it back unverified. */
+const wasChanged = (from: string, { email, emailVerified }: User) =>
+  from !== email || !emailVerified

@@ -5,7 +5,7 @@ import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
-import { whyNoMail } from './account.ts'
+import { answerToReset, whyNoMail } from './account.ts'
 import { endSessions } from './end-sessions.ts'
 import { MAX_MAILED } from './link-state.ts'
 import type { FlowParts } from './parts.ts'
@@ -49,10 +49,8 @@ export function isBlockedBy(user: User, details: Record<string, unknown> = {}): 
   return hash !== undefined && details['blocked'] === idOf(hash)
 }
 
-function mayComeBack({ settings }: FlowParts, user: User): boolean {
-  const mayReset = user.emailVerified || !settings().resetRequiresVerifiedEmail
-  return hashOf(user) !== undefined && mayReset
-}
+const mayComeBack = (parts: FlowParts, user: User): boolean =>
+  hashOf(user) !== undefined && answerToReset(user, parts) === 'link'
 
 /** What a mail or its link did. `password`: it set a password, or is the notice of a new one. `under_way`: it is setting one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
@@ -102,7 +100,7 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
 const MAX_TRIES = 10
 
 /**
- * Replaces the password by a random one: an account without a password could not be reset. It replaces only the hash that was read here. So
+ * Replaces the password by a random one: an account without a password could perhaps not be reset. It replaces only the hash that was read here. So
  * a link that is used at the same time fails, or the next try sees its password.
  */
 async function block(parts: FlowParts, mail: NotMeToken, by: Requester) {

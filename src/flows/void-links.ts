@@ -11,16 +11,21 @@ export interface LinkStore extends Pick<AccountFlowsStore, 'pendingLogins' | Tok
 }
 
 /** Voids the mailed links of an account, and ends its waiting logins. A form that was accepted before still sets its password. */
-async function voidLinks(store: LinkStore, userId: string, kinds = linkKinds, exceptFor?: string) {
-  await store.pendingLogins.change({ accountId: userId, exceptFor }, { isVoid: true })
-  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptFor }, VOIDED_AT)
+async function voidLinks(
+  store: LinkStore,
+  userId: string,
+  kinds = linkKinds,
+  exceptAddress?: string,
+) {
+  await store.pendingLogins.change({ accountId: userId, exceptAddress }, { isVoid: true })
+  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, VOIDED_AT)
 }
 
-/** Voids what was mailed to other addresses than the present one, so that it stays void if the account gets such an address back. */
+/** Voids what was mailed to other addresses than the present one, so that it stays void if the account gets such an address back. A waiting mail needs none of it: its address is looked up when it is sent. */
 export const voidOtherAddresses = (store: LinkStore, { id, email }: User) =>
   voidLinks(store, id, linkKinds, email)
 
-/** Also voids mails that are not sent yet, or are on their way to the mail server. */
+/** Voids all links, and mails that are not sent yet, or are on their way to the mail server. */
 export async function voidEverything(store: LinkStore, userId: string, kinds = linkKinds) {
   for (const kind of kinds) {
     const requests = await store.outbox.requestsOf(userId, kind)

@@ -188,7 +188,7 @@ export async function writeMail(
     userAgent: requester.userAgent,
     isByAdmin: requester.isAdmin ?? false,
   }
-  const template = shown.signsInElsewhere ? 'no-password' : MAIL_KINDS[kind].template
+  const template = shown.signsInElsewhere ? 'signs-in-elsewhere' : MAIL_KINDS[kind].template
   const rendered = views.mail(template, locals, { asked: locale })
   return { ...rendered, to: email, kind }
 }

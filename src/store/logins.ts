@@ -68,7 +68,7 @@ export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === '
 /** One waiting login, or all of an account: except one, or except those for one address. */
 type SomeLogins =
   | { id: string }
-  | { accountId: string; except?: string | undefined; exceptFor?: string | undefined }
+  | { accountId: string; except?: string | undefined; exceptAddress?: string | undefined }
 
 type WantedLogin =
   | { id: string }
@@ -111,7 +111,7 @@ export function pendingLogins(records: Records) {
           ? [which.id]
           : (await newestOf(logins, which.accountId)).filter(
               ({ id, email }) =>
-                id !== which.except && (email === undefined || email !== which.exceptFor),
+                id !== which.except && (email === undefined || email !== which.exceptAddress),
             )
       await logins.updateAll(some, (login) => {
         const purgeAt = asked > login.purgeAt ? asked : login.purgeAt

@@ -37,8 +37,8 @@ type ResetStep = 'used' | 'rejected' | 'completed'
 
 /** One token; or those of one user: all, those issued up to this attempt for a request, or all except those for one address. */
 type Revoked =
-  | { id: string; upTo?: undefined; exceptFor?: undefined }
-  | { userId: string; upTo?: RequestOrder; exceptFor?: string | undefined }
+  | { id: string; upTo?: undefined; exceptAddress?: undefined }
+  | { userId: string; upTo?: RequestOrder; exceptAddress?: string | undefined }
 
 /** How many are read; other limits keep an account below it. */
 const MAX = 1_000
@@ -53,9 +53,9 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
 
   /** Ends live tokens. Without `upTo` they expire at `at`. With it, tokens of this request and of earlier ones are invalidated. */
   async function revoke(which: Revoked, at: Date): Promise<void> {
-    const { upTo, exceptFor } = which
+    const { upTo, exceptAddress } = which
     const end = (record: TokenRecord) =>
-      upTo ? superseded(record, upTo, at) : expired(record, at, exceptFor)
+      upTo ? superseded(record, upTo, at) : expired(record, at, exceptAddress)
     if ('id' in which) return void (await tokens.update(which.id, end))
     const live = { equal: { liveOf: which.userId }, limit: 1 }
     for (const { id, record } of await tokens.findAll(live)) {
@@ -131,8 +131,8 @@ function advanced(record: TokenRecord, step: ResetStep, at: Date): TokenRecord |
 }
 
 /** Makes an open token expire at that time, unless it is for this address. */
-const expired = (record: TokenRecord, at: Date, exceptFor?: string): TokenRecord =>
-  endOf(record, at) || record.email === exceptFor ? record : { ...record, expiresAt: at }
+const expired = (record: TokenRecord, at: Date, exceptAddress?: string): TokenRecord =>
+  endOf(record, at) || record.email === exceptAddress ? record : { ...record, expiresAt: at }
 
 /** Invalidates a live token, even if it has expired, unless it is of a later request or attempt. */
 const superseded = (record: TokenRecord, by: RequestOrder, at: Date): TokenRecord =>
@@ -151,11 +151,11 @@ export function verificationTokens(records: Records) {
 
     /** Makes the unused ones among these tokens expire at `at`; with `upTo`, only those of one mail job. */
     async revoke(which: Revoked, at: Date): Promise<void> {
-      const { upTo, exceptFor } = which
+      const { upTo, exceptAddress } = which
       const isOfJob = ({ mailJobId, attempt }: TokenRecord) =>
         !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt)
       const some = 'id' in which ? [which.id] : (await ofUser(tokens, which.userId)).filter(isOfJob)
-      await tokens.updateAll(some, (record) => expired(record, at, exceptFor))
+      await tokens.updateAll(some, (record) => expired(record, at, exceptAddress))
     },
 
     /** The user's other links for this address expire. A repeated call does not change the token. */

@@ -23,7 +23,7 @@ const NOTICES = new Set<MailName>(
   Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
 )
 
-/** Mails that lead nowhere say only when. A username can be the new address, which the reader must not learn. */
+/** A notice to a mailbox that the account has left says only when. A username can be the new address, which the reader must not learn. */
 const PLAIN = new Set<MailName>(
   Object.values(MAIL_KINDS).flatMap(({ page, template }) => (page === undefined ? [template] : [])),
 )
@@ -51,7 +51,7 @@ export interface MailLocals {
   isByHost?: boolean
   /** The address was entered for an account. No login waits for it. */
   isEntered?: boolean
-  /** The link sets the first password, or did. */
+  /** A reset link sets the first password, or any link did. Not of an invitation. */
   isFirst?: boolean
   /** Where the reader signs in, without a password. */
   signsInElsewhere?: string | undefined
@@ -113,7 +113,7 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: S
     preheader: word('preheader', { lifetime }),
     greeting: user ? t('mail.greeting', { user }) : t('mail.greeting_nameless'),
     lead:
-      name === 'no-password'
+      name === 'signs-in-elsewhere'
         ? word(service ? 'lead_service' : 'lead', { service, elsewhere })
         : word(`lead${form}`, { client }),
     first: locals.isFirst && !isNotice ? word('first') : '',
@@ -190,7 +190,7 @@ const much = { ...little, username: 'ann', clientName: 'The App', apps: SAMPLE_A
 export const SAMPLE_MAILS: [MailName, MailLocals][] = [
   ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
   ...[little, much].map((locals): [MailName, MailLocals] => [
-    'no-password',
+    'signs-in-elsewhere',
     { ...locals, link: '', signsInElsewhere: 'Google' },
   ]),
   ['test', little],

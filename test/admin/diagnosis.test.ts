@@ -140,7 +140,9 @@ describe('"I never got the mail": user status answers with the cause and what to
     const more = { mayChoosePassword: true }
     const user = await addUser({ passwordHash: undefined, emailVerified: false, ...more })
     const held = await expectCause(user, 'unverified', send('send-verification', user))
-    expect(held.summary).to.match(/not verified: it gets no reset link \(it has no password\)\.$/)
+    expect(held.summary).to.match(
+      /not verified: it gets no reset link \(the account has no password\)\.$/,
+    )
     expect(held.hints.join()).to.include(held.summary)
     expect(held.advice).to.include('Verify it before the person asks again')
     expect(await mailAsked(user)).to.include({ state: 'ended', reason: 'not_verified' })

@@ -411,8 +411,8 @@ describe('A preview of a mail (5)', () => {
   const h = suiteHarness()
   const admin = suiteAdmin(h)
 
-  it('of no-password has subject, text and HTML, and no link', async () => {
-    const mail = await admin.previewMail({ template: 'no-password' })
+  it('of signs-in-elsewhere has subject, text and HTML, and no link', async () => {
+    const mail = await admin.previewMail({ template: 'signs-in-elsewhere' })
     expect(mail.subject).to.match(/^\S.*\S$/)
     for (const part of [mail.text, mail.html]) {
       expect(part).to.include('You sign in with Google')

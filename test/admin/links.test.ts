@@ -112,7 +112,7 @@ describe('The admin API explains a link (5)', () => {
   }
 
   const first = () => h.userWithLink({ passwordHash: undefined, mayChoosePassword: true })
-  const GIVEN = /password of the account was set or changed/
+  const GIVEN = /password of the account was set, changed or removed/
   const withdrawn = changed({ mayChoosePassword: false })
   const unproven = changed({ emailVerified: false })
   const given = changed({ passwordHash: OTHER_HASH })
@@ -120,8 +120,8 @@ describe('The admin API explains a link (5)', () => {
     ['a reset link for a first password', 'live', LIVE, first],
     ['a used one for a first password', 'used', USED, and(first, isUsed)],
     ['one whose account got a password meanwhile', 'void', GIVEN, and(first, given)],
-    ['one whose account may choose none any more', 'void', /may not choose/, and(first, withdrawn)],
-    ['one whose address is not verified any more', 'void', /may not choose/, and(first, unproven)],
+    ['one whose account may choose none any more', 'void', /cannot choose/, and(first, withdrawn)],
+    ['one whose address is not verified any more', 'void', /cannot choose/, and(first, unproven)],
   )
 
   const elsewhere = changed({ mayChoosePassword: false, signsInElsewhere: 'Google' })

@@ -534,21 +534,28 @@ describe('Notices that a password was changed', () => {
 
   it('that an address was changed reach the owner, whatever a thief changes before and after that (RATE-29)', async () => {
     const { add, change, move, work, parts, mails } = await notices()
-    for (let round = 0; round < 5; round += 1) await change('ann', ANN.email)
-    const left = [ANN.email, '1@thief.example', '2@thief.example']
-    for (const sendTo of left) {
+    const kind = 'email_changed'
+    async function leaves(sendTo: string) {
       move(1)
-      add({ email: '3@thief.example' })
       const requester = { address: undefined, userAgent: undefined }
       const notice = { id: `left-${sendTo}`, accountId: 'ann', sendTo, parameters: {}, requester }
-      const email = { kind: 'email_changed', isClaim: false } as const
-      await addNotice({ ...parts, mailQueue: parts.store.outbox }, { ...notice, ...email })
-      expect(await work()).to.equal(5)
+      await addNotice(
+        { ...parts, mailQueue: parts.store.outbox },
+        { ...notice, kind, isClaim: false },
+      )
+      return work()
     }
+    add({ email: 'last@thief.example' })
+    for (let round = 1; round <= 5; round += 1) {
+      await change('ann', ANN.email)
+      expect(await leaves(`${round}@thief.example`)).to.equal(2 * round)
+    }
+    const left = [ANN.email, '6@thief.example', '7@thief.example']
+    for (const sendTo of left) expect(await leaves(sendTo)).to.equal(10)
     move(HOUR_MS)
-    expect(await work()).to.equal(8)
-    const told = mails.slice(5).map(({ to, kind }) => [kind, to])
-    expect(told).to.have.deep.members(left.map((address) => ['email_changed', address]))
+    expect(await work()).to.equal(13)
+    const told = mails.slice(10).map((mail) => [mail.kind, mail.to])
+    expect(told).to.have.deep.members(left.map((address) => [kind, address]))
   })
 })
 

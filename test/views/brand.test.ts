@@ -23,7 +23,7 @@ const BRAND: Brand = {
 }
 const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, parameters: {} } as const
 const MAILS = [...mailTemplates, 'test'] as const
-const LEADS_NOWHERE = new Set<string>(['test', 'email-changed', 'no-password'])
+const LEADS_NOWHERE = new Set<string>(['test', 'email-changed', 'signs-in-elsewhere'])
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
 
@@ -95,7 +95,9 @@ describe('A brand', () => {
       const { find, textOf } = read(html)
       expect(find('img')).to.deep.equal([])
       // This one also says to what the reader signs in.
-      expect(textOf('body').match(/Acme/g), name).to.have.length(name === 'no-password' ? 3 : 2)
+      expect(textOf('body').match(/Acme/g), name).to.have.length(
+        name === 'signs-in-elsewhere' ? 3 : 2,
+      )
     }
   })
 

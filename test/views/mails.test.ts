@@ -141,7 +141,7 @@ describe('mails', () => {
 describe('The mail to a reader who signs in elsewhere', () => {
   const rendered = (signsInElsewhere: string, asked = 'en', given = views) =>
     given.mail(
-      'no-password',
+      'signs-in-elsewhere',
       { username: 'ada', link: '', at: new Date(0), signsInElsewhere },
       { asked },
     )

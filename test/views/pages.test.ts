@@ -202,8 +202,10 @@ describe('Every page', () => {
   function mailWith(name: MailName, value: string) {
     const apps = { notified: { names: [value], more: 1 }, notNotified: { names: [value], more: 0 } }
     const texts = { username: value, clientName: value, userAgent: value, apps }
-    const lives = NOTICES.has(name) || name === 'no-password' ? {} : { lifetimeMs: 3_600_000 }
-    const given = name === 'no-password' ? { link: '', signsInElsewhere: value } : { link: MAILED }
+    const lives =
+      NOTICES.has(name) || name === 'signs-in-elsewhere' ? {} : { lifetimeMs: 3_600_000 }
+    const given =
+      name === 'signs-in-elsewhere' ? { link: '', signsInElsewhere: value } : { link: MAILED }
     return views.mail(name, { at: new Date(0), ...given, ...texts, ...lives })
   }
 
@@ -219,7 +221,7 @@ describe('Every page', () => {
         expect(skeletonOf(hostile.html)).to.deep.equal(skeletonOf(plain.html))
         expect(hostile.subject).to.equal(plain.subject)
         expect(hostile.text.split('\n\n')).to.have.length(plain.text.split('\n\n').length)
-        const isLinkless = name === 'no-password' || name === 'email-changed'
+        const isLinkless = name === 'signs-in-elsewhere' || name === 'email-changed'
         expect(hostile.text.split(MAILED)).to.have.length(isLinkless ? 1 : 2)
         expect(hostile.text).not.to.match(/49049/)
       }
