@@ -1,5 +1,6 @@
 /** The link of a reset (3.1) once it is opened. `http/mail-forms.ts` requests it, `mail/` sends it; its effects are in `new-password.ts`. */
 import { oneAtATime, type Clock } from '../clock.ts'
+import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkReason, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
@@ -132,9 +133,13 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
 
   const newHash = await parts.passwords.hash(form.password, by)
   const claimed = { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) }
-  const reset = await tokens.claim(found, claimed)
-  // After the claim: a change of the account that voided no link until then is seen.
-  return reset && { reset, account: await users.findById(found.userId) }
+  const look = () => users.findById(found.userId)
+  const [reset, account] = await Promise.all([
+    tokens.claim(found, claimed),
+    isForFirst(found) ? undefined : look(),
+  ])
+  // For a first password after the claim: the host may have taken its leave back just before.
+  return reset && { reset, account: account ?? (await look()) }
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
