@@ -1,13 +1,13 @@
 import { expect } from 'chai'
 import { memoryUsers, type User } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
+import { choosesAsProcessDies } from '../support/first-password.ts'
 import { expectPage, linksOf, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, type Harness, onEachStore, suiteHarness } from '../support/harness.ts'
 import { isGivenBack } from '../support/jobs.ts'
 import { sha256 } from '../support/observe.ts'
 import { OTHER_HASH, type Person, tokenOf } from '../support/person.ts'
-import { beforeFirst, instead } from '../support/records.ts'
-import { moveTime } from '../support/time.ts'
+import { beforeFirst } from '../support/records.ts'
 import { expectTitle, words } from '../support/words.ts'
 
 const NEW = 'a first password'
@@ -146,25 +146,8 @@ onEachStore('An invitation (3.4)', (technology) => {
 
   it('is finished by another process where one dies between its effects, and recorded once', async () => {
     const { user, link } = await invited(h)
-    let calls = 0
-    const dyingAfter = (set: typeof h.users.setFirstPassword): typeof set => {
-      return async (...of) => {
-        calls += 1
-        await set?.(...of)
-        throw new Error('the database hiccups')
-      }
-    }
-    await instead(h.users, 'setFirstPassword', dyingAfter, async () => {
-      expectPage(await user.choosesPassword(NEW, link), 500, 'error', 'error')
-      await eventually('the invitation is finished', async () => {
-        await moveTime(1_000)
-        return completed(user).at(0)
-      })
-    })
-    expect(calls).to.equal(1)
-    expect(await user.hasPassword(NEW)).to.equal(true)
+    await choosesAsProcessDies(h, user, link, NEW, () => completed(user))
     expect(await user.isVerified()).to.equal(true)
-    expect(completed(user)).to.have.length(1)
   })
 
   it('is refused with a reason by flows.invite(), and nothing is asked for', async () => {

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { createAdminClient } from '../../src/admin/client.ts'
 import { memoryUsers, type User, type UserStore } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
+import { choosesAsProcessDies } from '../support/first-password.ts'
 import {
   ADMIN_TOKEN,
   type Harness,
@@ -286,24 +287,7 @@ onEachUserStore('A user without a password who may choose one (3.7)', (technolog
 
   it('is served by another process where one dies between the effects, and it is recorded once', async () => {
     const { user, link } = await userWithLink()
-    let calls = 0
-    const dyingAfter = (set: typeof h.users.setFirstPassword): typeof set => {
-      return async (...of) => {
-        calls += 1
-        await set?.(...of)
-        throw new Error('the database hiccups')
-      }
-    }
-    await instead(h.users, 'setFirstPassword', dyingAfter, async () => {
-      expectPage(await user.choosesPassword(NEW, link), 500, 'error', 'error')
-      await eventually('the password is set', async () => {
-        await moveTime(1_000)
-        return completed(user).at(0)
-      })
-    })
-    expect(calls).to.equal(1)
-    expect(await user.hasPassword(NEW)).to.equal(true)
-    expect(completed(user)).to.have.length(1)
+    await choosesAsProcessDies(h, user, link, NEW, () => completed(user))
   })
 
   it('chooses none where a process dies after the claim, and the host takes its leave back (PWD-22)', async () => {
