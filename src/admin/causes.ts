@@ -13,7 +13,7 @@ import { text } from './schema.ts'
 export interface Facts {
   user: User
   /** What a request for a reset gets. */
-  answer?: ResetAnswer | undefined
+  answer: ResetAnswer
   /** What ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
   /** Of the mail in question; a reset by default. */
@@ -47,7 +47,7 @@ const WORDS = {
       : 'The address is not one plain e-mail address, so no mail can be sent to it.',
     mended(event ? 'Correct the address' : 'Correct it'),
   ],
-  no_password: ({ user, answer = 'no_password' }) => {
+  no_password: ({ user, answer }) => {
     const gets: Partial<Record<ResetAnswer, string>> = {
       link: ': a request for a reset mails a link to choose one.',
       elsewhere: `: a request for a reset mails that it signs in with ${elsewhereOf(user)}, and no link.`,

@@ -132,7 +132,7 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
 }
 
 /** Why a request for such a link gets none now. Causes that end every request are checked before. */
-export function whyNoLink(kind: LinkKind, { user, answer = 'link' }: Facts): Cause | undefined {
+export function whyNoLink(kind: LinkKind, { user, answer }: Facts): Cause | undefined {
   if (kind === 'invitation') return whyNoInvitation(user)
   if (kind === 'email_verification') return user.emailVerified ? 'verified' : undefined
   if (answer === 'not_verified') return 'unverified'

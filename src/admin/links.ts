@@ -82,7 +82,7 @@ interface LinkFacts {
   token?: Token
   user?: User | undefined
   /** What a request for a reset gets now. */
-  answer?: Facts['answer']
+  answer?: Facts['answer'] | undefined
   /** The newest token of the account and kind, if that is another one. */
   newer?: Token | undefined
 }
@@ -137,7 +137,7 @@ function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> 
   const { link, token, user, answer, state } = facts
   const { kind = 'password_reset' } = link ?? {}
   const send = `Send a new link: account-flows ${MAIL_KINDS[kind].link.command}.`
-  const about = kind !== 'email_verification' && user && { user, answer }
+  const about = kind !== 'email_verification' && user && answer && { user, answer }
   const cause = about && whyNoLink(kind, about)
   const [summary, advice] = WORDS[state](facts, cause ? diagnosisOf(cause, about).advice : send)
   if (kind !== 'email_verification' || !token || !isVerified(token, user))

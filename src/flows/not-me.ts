@@ -100,8 +100,8 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
 const MAX_TRIES = 10
 
 /**
- * Replaces the password by a random one: an account without a password could perhaps not be reset. It replaces only the hash that was read here. So
- * a link that is used at the same time fails, or the next try sees its password.
+ * Replaces the password by a random one: an account without a password could perhaps not be reset. It replaces only the hash that was
+ * read here. So a link that is used at the same time fails, or the next try sees its password.
  */
 async function block(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const { users, store, passwords } = parts

@@ -21,7 +21,10 @@ async function voidLinks(
   for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, VOIDED_AT)
 }
 
-/** Voids what was mailed to other addresses than the present one, so that it stays void if the account gets such an address back. A waiting mail needs none of it: its address is looked up when it is sent. */
+/**
+ * Voids what was mailed to other addresses than the present one, so that it stays void if the account gets such an address back. A waiting
+ * mail needs none of it: its address is looked up when it is sent.
+ */
 export const voidOtherAddresses = (store: LinkStore, { id, email }: User) =>
   voidLinks(store, id, linkKinds, email)
 

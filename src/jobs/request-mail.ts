@@ -64,8 +64,6 @@ export function requestMail(
 }
 
 type Notice = Pick<NewMailJob, 'id' | 'accountId' | 'isClaim' | 'parameters' | 'requester'> & {
-  /** Whether there was no password before. */
-  isFirst?: boolean
   /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
   sendTo: string
 }
@@ -77,8 +75,14 @@ const OF_FIRST = 'first:'
 
 type NoticeParts = Pick<RequestParts, 'mailQueue' | 'clock'>
 
-/** Requests the mail that reports a changed password, by the id of the end of its sessions. Repeated, it requests one mail. */
-export function requestNotice(parts: NoticeParts, { id, isFirst, isClaim, ...change }: Notice) {
+/**
+ * Requests the mail that reports a changed password, by the id of the end of its sessions. `isFirst`: there was no password before.
+ * Repeated, it requests one mail.
+ */
+export function requestNotice(
+  parts: NoticeParts,
+  { id, isFirst, isClaim, ...change }: Notice & { isFirst?: boolean },
+) {
   const once = {
     id: `${isFirst ? OF_FIRST : 'changed:'}${id}`,
     isOfForm: true,
@@ -90,7 +94,7 @@ export function requestNotice(parts: NoticeParts, { id, isFirst, isClaim, ...cha
 /** The notice goes to `sendTo`, whatever the account's address is by then. */
 export function addNotice(
   { mailQueue, clock }: NoticeParts,
-  notice: Omit<Notice, 'isFirst'> & Pick<NewMailJob, 'kind' | 'isOfForm'>,
+  notice: Notice & Pick<NewMailJob, 'kind' | 'isOfForm'>,
 ): Promise<void> {
   const now = clock.now()
   return mailQueue.add({
