@@ -77,6 +77,11 @@ function warningsOf(values: Values, hasTransport: boolean): string[] {
       )
     }
   }
+  if (settings.emailLinkConfirmation === 'other_browser' && !settings.requireEmailVerification) {
+    warnings.push(
+      'email_link_confirmation is other_browser, but require_email_verification is false: no login waits, so no mailed link confirms an address',
+    )
+  }
   const missing = missingForLogin(settings)
   if (isConfigured && missing.length > 0) {
     warnings.push(

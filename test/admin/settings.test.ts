@@ -449,6 +449,13 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
     expect(off).to.include('SMTP is not configured').and.not.include('sign in')
   })
 
+  it('are answered with a warning where a link waits for a login, and no login waits', async () => {
+    const recommended = { email_link_confirmation: 'other_browser' }
+    const required = { ...recommended, require_email_verification: 'true' }
+    expect(await warnings(recommended)).to.include('no mailed link confirms an address')
+    expect(await warnings(required)).to.equal('')
+  })
+
   it('are answered with a warning where only one of user name and password is given', async () => {
     expect(await warnings({ smtp_username: '' })).to.include('only one of')
     expect(await warnings({ smtp_password: '' })).to.include('only one of')
