@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import * as description from '../../src/admin/operations.ts'
+import * as description from '../../src/admin/all-operations.ts'
 import { ROUTES } from '../../src/admin/routes.ts'
 
 type Operation = description.Operation

@@ -3,10 +3,10 @@ import { systemClock, timeout } from '../clock.ts'
 import { isJsonObject, jsonOf, must, reachCodeOf, textOf } from '../errors.ts'
 import type { Problem } from './operation.ts'
 // Only types: a client does not need the server's schemas.
-import type { OperationName as Name, Operations, Settings } from './operations.ts'
+import type { OperationName as Name, Operations, Settings } from './all-operations.ts'
 import { ROUTES } from './routes.ts'
 
-export type * from './operations.ts'
+export type * from './all-operations.ts'
 
 /** The admin API refused a request, or could not be reached. */
 export class AdminApiError extends Error {

@@ -2,7 +2,7 @@
 import type { RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { foldTyped, hashOf } from '../contract/users.ts'
-import { answerToReset, findUser, whyNoInvitation, whyNoMail } from '../flows/account.ts'
+import { answerToReset, findByIdentifier, whyNoInvitation, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
 import { diagnosisOf, hadNoLink, isRefusal, WAS_SO, type Cause, type Facts } from './causes.ts'
 import type { AdminParts } from './operation.ts'
@@ -27,7 +27,7 @@ export async function mailHistory(parts: AdminParts, user: User) {
     store.audit.list({ accountId, types: MAIL_EVENTS, limit: MAX_MAIL_EVENTS }),
     store.audit.list({ accountId, types: ['mail_reported'], limit: MAX }),
     lastInVain(parts, user),
-    email === undefined ? 'unknown' : findUser(users, email),
+    email === undefined ? 'unknown' : findByIdentifier(users, email),
   ])
   return {
     user,

@@ -16,7 +16,7 @@ import {
   type Problem,
   type SettingProblem,
 } from './operation.ts'
-import { operations } from './operations.ts'
+import { operations } from './all-operations.ts'
 import { ROUTES } from './routes.ts'
 import { Settings } from './settings.ts'
 

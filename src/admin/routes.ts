@@ -1,4 +1,4 @@
-import type { OperationName, Operations } from './operations.ts'
+import type { OperationName, Operations } from './all-operations.ts'
 import type { AdminScope } from './options.ts'
 
 /** A field that every such answer has. `undefined`: there is none. */

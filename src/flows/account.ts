@@ -13,7 +13,7 @@ type UserMatch = User | 'ambiguous' | 'unknown'
  * Finds the user of an identifier (4.2.3), by the same look-ups for all. A verified address wins over a username, so that a stranger cannot
  * take over an address by choosing it as a username.
  */
-export async function findUser(users: UserStore, identifier: string): Promise<UserMatch> {
+export async function findByIdentifier(users: UserStore, identifier: string): Promise<UserMatch> {
   const typed = withoutBlanks(identifier)
   const [matches, named] = await Promise.all([
     users.findByVerifiedEmail(typed),

@@ -85,6 +85,3 @@ export const eventBy = (
   { userId: accountId, parameters: { clientId } }: Pick<Token, 'userId' | 'parameters'>,
   { address, userAgent }: Requester,
 ) => ({ at: now(), accountId, clientId, address, userAgent })
-
-/** The requester of what the host asks for outside of a request. */
-export const NOBODY: Requester = { address: undefined, userAgent: undefined }

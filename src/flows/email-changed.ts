@@ -1,11 +1,11 @@
-/** Verification that a host asks for (3.8): at sign-up on its own page, and after it changed an address. */
-import type { RequestParameters, User } from '../contract/index.ts'
+/** What follows when the host changed the address of an account (3.8). */
+import type { User } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
-import { isJsonObject, must } from '../errors.ts'
-import { addNotice, requestMail } from '../jobs/request-mail.ts'
+import { must } from '../errors.ts'
+import { requestMail, requestNotice } from '../jobs/request-mail.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { whyNoMail } from './account.ts'
-import { NOBODY } from './audit.ts'
+import { NOBODY } from './host-request.ts'
 import type { FlowParts } from './parts.ts'
 import { voidOtherAddresses } from './void-links.ts'
 
@@ -18,28 +18,6 @@ export interface ChangedEmail {
   mailId?: string
   /** Of the notice to the old one. */
   noticeId?: string
-}
-
-/** An account and parameters as a host names them, in JavaScript perhaps. */
-export function askedByHost(method: string, who: User | string, parameters: RequestParameters) {
-  const { id: accountId }: { id?: unknown } = typeof who === 'string' ? { id: who } : Object(who)
-  must(typeof accountId === 'string', `${method}: name a user, or its id`)
-  must(isJsonObject(parameters), `${method}: parameters must be an object`)
-  for (const [name, value] of Object.entries(parameters))
-    must(typeof value === 'string', `${method}: ${name} must be a text`)
-  return { accountId, parameters }
-}
-
-/** Looks nobody up: one write and one answer for every id. A worker finds out whether there is an address to verify. */
-export async function sendVerification(
-  parts: FlowParts,
-  who: User | string,
-  parameters: RequestParameters = {},
-): Promise<{ mailId: string }> {
-  const asked = askedByHost('sendVerification', who, parameters)
-  const id = newId()
-  await requestMail(parts, 'email_verification', { id, ...asked, requester: NOBODY })
-  return { mailId: id }
 }
 
 /** Voids what is for other addresses than the present one, and mails the present one and the one before. */
@@ -61,8 +39,8 @@ export async function emailChanged(
   // An unverified address may be a stranger's.
   if (emailVerified && typeof from === 'string' && isMailAddress(from) && wasChanged(from, user)) {
     mails.noticeId = newId()
-    const notice = { id: mails.noticeId, sendTo: from, isClaim: false, ...asked }
-    await addNotice(parts, { ...notice, kind: 'email_changed' })
+    const notice = { id: mails.noticeId, sendTo: from, isUnverified: false, ...asked }
+    await requestNotice(parts, { ...notice, kind: 'email_changed' })
   }
   if (!user.emailVerified && whyNoMail(user) === undefined) {
     mails.mailId = newId()

@@ -1,11 +1,16 @@
-/** E-mail verification during the login (3.2). `open` checks a link without using it up; `confirm` and `confirmByCode` verify. */
-import { hashToken, isToken } from '../crypto/token.ts'
+/**
+ * E-mail verification during the login (3.2). `open` checks a link without using it up; `confirm` and `confirmByCode` verify.
+ * `sendVerification` is for the sign-up page of a host (3.8).
+ */
+import { hashToken, isToken, newId } from '../crypto/token.ts'
 import type { RequestParameters, LinkEnd, Requester, User } from '../contract/index.ts'
 import { parametersOf, isSameRequest, type VerificationReason } from '../contract/parameters.ts'
 import type { VerificationLink } from '../crypto/verification-link.ts'
+import { requestMail } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
 import { isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
+import { askedByHost, NOBODY } from './host-request.ts'
 import {
   findLink,
   linkContext,
@@ -174,4 +179,16 @@ async function verifyAddress(
     log('error', 'a verification was not recorded', { error: String(error) }),
   )
   return true
+}
+
+/** Looks nobody up: one write and one answer for every id. A worker finds out whether there is an address to verify. */
+export async function sendVerification(
+  parts: FlowParts,
+  who: User | string,
+  parameters: RequestParameters = {},
+): Promise<{ mailId: string }> {
+  const asked = askedByHost('sendVerification', who, parameters)
+  const id = newId()
+  await requestMail(parts, 'email_verification', { id, ...asked, requester: NOBODY })
+  return { mailId: id }
 }

@@ -1,12 +1,12 @@
 /** Ends the sessions of an account, alone or after the host replaced its password (3.5). `new-password.ts` does so after a link (3.3). */
 import type { EndedAccount, EndedSessions } from '../contract/index.ts'
 import { newId } from '../crypto/token.ts'
-import { BY_HOST, requestNotice } from '../jobs/request-mail.ts'
+import { BY_HOST, requestPasswordNotice } from '../jobs/request-mail.ts'
 import { secondAfter, type SessionEnd } from '../store/cutoffs.ts'
 import { defined } from '../store/kind.ts'
 import { whyNoMail } from './account.ts'
-import { NOBODY } from './audit.ts'
 import { isNotified } from './client-notifications.ts'
+import { NOBODY } from './host-request.ts'
 import type { Browser, FlowParts } from './parts.ts'
 import { voidEverything } from './void-links.ts'
 
@@ -19,9 +19,9 @@ export async function passwordChanged(parts: FlowParts, accountId: string, brows
   const ended = await endAll(parts, accountId, { id, idpAt: session?.endsAt }, async (ended) => {
     const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
     if (user?.email !== undefined && whyNoMail(user) === undefined) {
-      const isClaim = !user.emailVerified
-      const change = { id, accountId, sendTo: user.email, isClaim, parameters: {}, requester }
-      await requestNotice(parts, change)
+      const isUnverified = !user.emailVerified
+      const change = { id, accountId, sendTo: user.email, isUnverified, parameters: {}, requester }
+      await requestPasswordNotice(parts, change)
     }
     await audit({ ...ended, type: 'password_changed', ...requester })
   })

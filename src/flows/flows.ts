@@ -1,15 +1,15 @@
 /**
- * The flows, each in the file of its section: `password-reset.ts` (3.1), `email-verification.ts`, `waiting-login.ts` and `login-code.ts`
+ * The flows, each in the file of its section: `password-link.ts` (3.1), `email-verification.ts`, `waiting-login.ts` and `login-code.ts`
  * (3.2), `new-password.ts` (3.3), `invitation.ts` (3.4), `end-sessions.ts` (3.5), `not-me.ts` (3.6). `account.ts` answers a reset without a
- * password (3.7). `host-verification.ts` (3.8) is for pages of the host. No flow knows a page, a mail server or a database.
+ * password (3.7). `email-changed.ts` (3.8) is for a host that changed an address. No flow knows a page, a mail server or a database.
  */
-import { createEmailVerification } from './email-verification.ts'
+import { emailChanged } from './email-changed.ts'
+import { createEmailVerification, sendVerification } from './email-verification.ts'
 import { endSessions, passwordChanged } from './end-sessions.ts'
-import { emailChanged, sendVerification } from './host-verification.ts'
 import { createInvitation } from './invitation.ts'
 import { createNotMe } from './not-me.ts'
 import type { FlowParts } from './parts.ts'
-import { createPasswordLink } from './password-reset.ts'
+import { createPasswordLink } from './password-link.ts'
 import { createWaitingLogins } from './waiting-login.ts'
 
 export type Flows = ReturnType<typeof createFlows>

@@ -3,10 +3,9 @@ import { newId } from '../crypto/token.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
-import { NOBODY } from './audit.ts'
-import { askedByHost } from './host-verification.ts'
+import { askedByHost, NOBODY } from './host-request.ts'
 import type { FlowParts } from './parts.ts'
-import { createPasswordLink } from './password-reset.ts'
+import { createPasswordLink } from './password-link.ts'
 
 /**
  * `mailId`: a worker mails the invitation, if the limits allow it. By this id, the admin API shows what became of the mail. `refused`: no

@@ -1,11 +1,11 @@
 /** The effects of a link's new password, in the order of 3.3: it is set, all sessions end, the owner gets a mail. */
 import { isForFirst } from '../crypto/password.ts'
 import { newId } from '../crypto/token.ts'
-import { requestNotice } from '../jobs/request-mail.ts'
+import { requestPasswordNotice } from '../jobs/request-mail.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
-import type { ClaimedReset, Token } from '../store/index.ts'
+import type { ClaimedToken, Token } from '../store/index.ts'
 import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import { forgetWrongCodes } from './login-code.ts'
@@ -20,7 +20,7 @@ type Finisher = 'request' | 'maintenance'
  */
 export async function finishPassword(
   parts: PasswordLinkParts,
-  reset: ClaimedReset,
+  reset: ClaimedToken,
   account: User | undefined,
   by: Finisher,
 ) {
@@ -41,7 +41,7 @@ export async function finishPassword(
   const [apps] = await Promise.all([
     parts.clients.appsOf(userId, id),
     parts.audit(event), // 5
-    settings().passwordChangedEmail && requestNotice(parts, change),
+    settings().passwordChangedEmail && requestPasswordNotice(parts, change),
     // Not in the maintenance: it may repeat this, which would lift the limit.
     by === 'request' && account && parts.passwords.forgetTries(account, claimedBy),
     kind === 'password_reset' && forgetWrongCodes(parts, email),
@@ -57,7 +57,7 @@ export async function finishPassword(
   }
 }
 
-async function verifyByReset(parts: FlowParts, reset: ClaimedReset, by: Finisher) {
+async function verifyByReset(parts: FlowParts, reset: ClaimedToken, by: Finisher) {
   const { users, audit, clock } = parts
   const { id, userId: accountId, email, claimedBy } = reset
   const isDone = await users.markEmailVerified(accountId, email)
@@ -74,7 +74,7 @@ const setsFirst = (kind: PasswordLinkKind, token: Token) =>
 
 type Obstacle = 'account_changed' | 'newer_password'
 
-async function setPassword({ kind, users }: PasswordLinkParts, reset: ClaimedReset, user?: User) {
+async function setPassword({ kind, users }: PasswordLinkParts, reset: ClaimedToken, user?: User) {
   const { userId, email, newHash } = reset
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
@@ -94,7 +94,7 @@ async function setPassword({ kind, users }: PasswordLinkParts, reset: ClaimedRes
 }
 
 // A dead process may have set the password of this reset before the newer one. So the maintenance ends older sessions all the same.
-async function reject(parts: PasswordLinkParts, reset: ClaimedReset, why: Obstacle, by: Finisher) {
+async function reject(parts: PasswordLinkParts, reset: ClaimedToken, why: Obstacle, by: Finisher) {
   const { id, userId, claimedAt, claimedBy } = reset
   if (by === 'maintenance' && why === 'newer_password')
     await parts.sessions.end(userId, { id, at: claimedAt, isExact: true })

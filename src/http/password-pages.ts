@@ -2,7 +2,7 @@
 import type { Context } from 'koa'
 import { parametersFrom } from '../contract/parameters.ts'
 import type { RequestParameters, Log } from '../contract/index.ts'
-import type { CompletedLink, PasswordLink, RefusedLink } from '../flows/password-reset.ts'
+import type { CompletedLink, PasswordLink, RefusedLink } from '../flows/password-link.ts'
 import type { LoginPage } from '../oidc/login-page.ts'
 import type { PageName, ResetFaults, ResetFormMode } from '../views/index.ts'
 import { parseFields, tokenInQuery, type SentForm } from './input.ts'

@@ -57,13 +57,13 @@ export function requestMail(
     // One more character shows that the text was too long. It still becomes a job like the others.
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
     id: request.id ?? idOfForm ?? newId(),
-    ...(form !== undefined && { isOfForm: true }),
+    ...(form !== undefined && { keepsId: true }),
     notBefore: new Date(now.getTime() + DUE_AFTER_MS),
     expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
   })
 }
 
-type Notice = Pick<NewMailJob, 'id' | 'accountId' | 'isClaim' | 'parameters' | 'requester'> & {
+type Notice = Pick<NewMailJob, 'id' | 'accountId' | 'isUnverified' | 'parameters' | 'requester'> & {
   /** The address of the notice. A thief may have changed the account's address by the time that the mail leaves. */
   sendTo: string
 }
@@ -79,22 +79,22 @@ type NoticeParts = Pick<RequestParts, 'mailQueue' | 'clock'>
  * Requests the mail that reports a changed password, by the id of the end of its sessions. `isFirst`: there was no password before.
  * Repeated, it requests one mail.
  */
-export function requestNotice(
+export function requestPasswordNotice(
   parts: NoticeParts,
-  { id, isFirst, isClaim, ...change }: Notice & { isFirst?: boolean },
+  { id, isFirst, isUnverified, ...change }: Notice & { isFirst?: boolean },
 ) {
   const once = {
     id: `${isFirst ? OF_FIRST : 'changed:'}${id}`,
-    isOfForm: true,
-    ...(isClaim && { isClaim }),
+    keepsId: true,
+    ...(isUnverified && { isUnverified }),
   }
-  return addNotice(parts, { ...change, ...once, kind: 'password_changed' })
+  return requestNotice(parts, { ...change, ...once, kind: 'password_changed' })
 }
 
 /** The notice goes to `sendTo`, whatever the account's address is by then. */
-export function addNotice(
+export function requestNotice(
   { mailQueue, clock }: NoticeParts,
-  notice: Notice & Pick<NewMailJob, 'kind' | 'isOfForm'>,
+  notice: Notice & Pick<NewMailJob, 'kind' | 'keepsId'>,
 ): Promise<void> {
   const now = clock.now()
   return mailQueue.add({

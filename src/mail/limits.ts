@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /** The worker counts a request somewhat later than the page, which says when the user may ask again. */
-const LATE_MS = 1_000
+const COUNTED_LATER_MS = 1_000
 
 interface LimitParts extends CommonParts {
   store: AccountFlowsStore
@@ -34,13 +34,13 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, u
   const { kind, sendTo = user.email } = job
   const { link, isNotice } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()
-  const soonMs = resendCooldown - Math.min(LATE_MS, resendCooldown / 2)
+  const soonMs = resendCooldown - Math.min(COUNTED_LATER_MS, resendCooldown / 2)
   const lifeMs = link ? settings()[link.lifetime] : 0
   const verifies = kind === 'email_verification'
   // The user gave the right password. So strangers, who know a name at most, cannot use up the mails for logins.
-  const own = job.pendingLoginId === undefined ? '' : 'login:'
-  // An account claims a mailbox until it has verified the address. A previous mailbox of the account is no claim.
-  const isClaim = job.isClaim ?? (!user.emailVerified && user.email === sendTo)
+  const ofLogin = job.pendingLoginId === undefined ? '' : 'login:'
+  // A previous address of the account was verified.
+  const isUnverified = job.isUnverified ?? (!user.emailVerified && user.email === sendTo)
   const box = mailboxKey(sendTo ?? '')
   // A user who used the link has a new password, and so a new spare.
   const proof = user.emailVerified ? passwordDigest(user.passwordHash) : ''
@@ -48,22 +48,22 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, u
   const owner = keyedHash(JSON.stringify([user.id, box, proof]))
 
   const notices: Limit[][] = [
-    [isClaim ? [`notices:${mailbox}`, DAY_MS, 1] : [`notice:${kind}:${account}`, HOUR_MS, 5]],
+    [isUnverified ? [`notices:${mailbox}`, DAY_MS, 1] : [`notice:${kind}:${account}`, HOUR_MS, 5]],
   ]
   const requests: Limit[][] = [
     [
-      [`${own}account:${account}`, HOUR_MS, most],
-      [`${own}mailbox:${mailbox}`, HOUR_MS, most],
+      [`${ofLogin}account:${account}`, HOUR_MS, most],
+      [`${ofLogin}mailbox:${mailbox}`, HOUR_MS, most],
       // A mailed code is valid for one login only, so each login gets a mail.
       [`${kind}:${job.pendingLoginId ?? account}`, soonMs, 1],
     ],
     // Half of a mailbox's mails for a day are for logins.
-    [[`named:${mailbox}`, DAY_MS, verifies && !own ? 15 : 0]],
+    [[`named:${mailbox}`, DAY_MS, verifies && !ofLogin ? 15 : 0]],
     [[`day:${mailbox}`, DAY_MS, verifies ? 30 : 0]],
   ]
   const spares: Limit[][] = [
-    [[`${own}spare:${kind}:${owner}`, verifies ? Math.max(lifeMs, DAY_MS) : lifeMs, 1]],
-    [[`spares:${kind}:${mailbox}`, lifeMs, isClaim && !verifies ? most : 0]],
+    [[`${ofLogin}spare:${kind}:${owner}`, verifies ? Math.max(lifeMs, DAY_MS) : lifeMs, 1]],
+    [[`spares:${kind}:${mailbox}`, lifeMs, isUnverified && !verifies ? most : 0]],
   ]
   return { counted: isNotice ? notices : requests, spares }
 }

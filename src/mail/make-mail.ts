@@ -1,4 +1,4 @@
-/** Makes a mail: its link with its lifetime, then its text. `MAIL_FLOWS` has what differs between the kinds of mail. */
+/** Makes a mail: its link with its lifetime, then its text. `MAIL_BEHAVIOUR` has what differs between the kinds of mail. */
 import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { formQuery } from '../contract/parameters.ts'
@@ -8,8 +8,8 @@ import { linkQuery } from '../crypto/verification-link.ts'
 import {
   answerToReset,
   elsewhereOf,
+  findByIdentifier,
   findByName,
-  findUser,
   isUnchanged,
   whyNoInvitation,
 } from '../flows/account.ts'
@@ -25,9 +25,9 @@ import type { OutgoingMail } from './sending.ts'
 /** "This wasn't me" works for the longest time that a notice may wait to be sent, plus a week. */
 const NOT_ME_MS = 8 * 24 * 3_600_000
 
-interface MailFlow {
+interface MailBehaviour {
   /** Left out: this kind is never requested by an identifier. */
-  findUser?(users: UserStore, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
+  findByIdentifier?(users: UserStore, identifier: string): Promise<User | 'unknown' | 'ambiguous'>
   /** Why this account gets no such mail. `undefined`: it gets one. */
   refuses?(user: User, parts: MailParts): NoMail | undefined
   /** Makes the link with genuine parameters, and stores the hash of its token. `superseded`: the user has asked for another since. */
@@ -64,7 +64,7 @@ export interface MailLink extends Pick<
 }
 
 /** A link to a password form. Only the newest link of an account is live. */
-function makePasswordLink(kind: PasswordLinkKind): MailFlow['makeLink'] {
+function makePasswordLink(kind: PasswordLinkKind): MailBehaviour['makeLink'] {
   const { page, link } = MAIL_KINDS[kind]
   return async (parts, job, recipient, parameters) => {
     const locale = localeOf(parts, job, recipient.user)
@@ -80,8 +80,8 @@ function makePasswordLink(kind: PasswordLinkKind): MailFlow['makeLink'] {
 const makeResetLink = makePasswordLink('password_reset')
 
 /** It makes the transition (none) → unused of section 3.2. */
-const verificationMail: MailFlow = {
-  findUser: findByName,
+const verificationMail: MailBehaviour = {
+  findByIdentifier: findByName,
 
   refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
 
@@ -116,10 +116,10 @@ const verificationMail: MailFlow = {
 }
 
 /** The behaviour of each kind in `contract/mail-kinds.ts`. */
-export const MAIL_FLOWS: Record<MailKind, MailFlow> = {
+export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
   password_reset: {
-    findUser,
+    findByIdentifier,
     refuses(user, parts) {
       const answer = answerToReset(user, parts)
       return answer === 'link' || answer === 'elsewhere' ? undefined : answer

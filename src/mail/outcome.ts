@@ -35,7 +35,7 @@ export async function recordRequested(parts: MailParts, job: MailJob, reason?: N
     ...(isTyped && { details: { identifier_hash: parts.keyed.keyedHash(foldTyped(identifier)) } }),
   })
   // If a form asks again for a login, the event was recorded when the login was blocked.
-  if (pendingLoginId === undefined || job.isOfForm) return
+  if (pendingLoginId === undefined || job.keepsId) return
   await parts.audit({ ...event, id: `blocked:${id}`, type: 'email_login_blocked' })
 }
 

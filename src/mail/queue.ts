@@ -6,7 +6,7 @@ import { tokensOf } from '../contract/mail-kinds.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import { backoffMs, createWakeUps, createWorker } from '../jobs/worker.ts'
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
-import { MAIL_FLOWS, writeMail, type Recipient } from './make-mail.ts'
+import { MAIL_BEHAVIOUR, writeMail, type Recipient } from './make-mail.ts'
 import {
   endUnsent,
   giveUp,
@@ -142,7 +142,7 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
   if (!(await globalLimit.mayLeave())) return undefined
   if (!slot.isFlowing) await slot.open()
   const { parameters, client } = await parts.clients.identify(job.parameters)
-  const link = await MAIL_FLOWS[job.kind].makeLink(parts, job, recipient, parameters)
+  const link = await MAIL_BEHAVIOUR[job.kind].makeLink(parts, job, recipient, parameters)
   if (link === 'superseded') {
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'

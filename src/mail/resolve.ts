@@ -8,14 +8,14 @@ import { isMailAddress } from '../settings/addresses.ts'
 import type { JobRecord, MailJob } from '../store/index.ts'
 import { isLater, isWaiting, orderOf } from '../store/outbox-record.ts'
 import { msOverLimit, takesSpare } from './limits.ts'
-import { MAIL_FLOWS, type Recipient } from './make-mail.ts'
+import { MAIL_BEHAVIOUR, type Recipient } from './make-mail.ts'
 import { endJob, endUnsent, isHeld, recordRequested, wasSent } from './outcome.ts'
 import type { MailParts } from './parts.ts'
 
 /** The lease of a job that is to be sent: longer than the wait for a slot and the attempt together. */
 export const SEND_LEASE_MS = 60_000
 /** A mail leaves earlier than this if nothing delays it. */
-const LATE_MS = 2_000
+const PROMPT_MS = 2_000
 
 /** A job with a lease to be sent. `recipient` is left out if the job has waited since its account was looked up. */
 export type JobToSend = MailJob & { recipient?: Recipient }
@@ -30,7 +30,7 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
     await recordRequested(parts, job, 'expired')
     return endUnsent(parts, job, 'expired')
   }
-  const user = await findUser(parts, job)
+  const user = await userOf(parts, job)
   if (typeof user === 'string') {
     await recordRequested(parts, job, user)
     return endJob(parts, job, user)
@@ -47,7 +47,7 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
   await recordRequested(parts, found, refusal)
   if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
   // After an outage, a user must not get two mails at once.
-  const isLate = parts.clock.now().getTime() - job.requestedAt.getTime() > LATE_MS
+  const isLate = parts.clock.now().getTime() - job.requestedAt.getTime() > PROMPT_MS
   const isToCheck = MAIL_KINDS[job.kind].newestOnly || isLate
   if (isToCheck && (await endEarlierAndCheckOvertaken(parts, found, user)))
     return endUnsent(parts, found, 'superseded')
@@ -90,22 +90,22 @@ export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Rec
     if (MAIL_KINDS[job.kind].isNotice && (await wasSent(parts, job))) return 'sent_before'
     await recordRequested(parts, job)
   }
-  const user = await findUser(parts, job)
+  const user = await userOf(parts, job)
   if (typeof user === 'string') return user
   if (await endEarlierAndCheckOvertaken(parts, job, user)) return 'superseded'
   return asRecipient(parts, job, user)
 }
 
-async function findUser(parts: MailParts, { kind, accountId, identifier }: MailJob) {
+async function userOf(parts: MailParts, { kind, accountId, identifier }: MailJob) {
   if (accountId !== undefined) return (await parts.users.findById(accountId)) ?? 'account_gone'
   if (identifier === undefined || identifier.length > MAX_IDENTIFIER_LENGTH) return 'unknown'
-  return (await MAIL_FLOWS[kind].findUser?.(parts.users, identifier)) ?? 'unknown'
+  return (await MAIL_BEHAVIOUR[kind].findByIdentifier?.(parts.users, identifier)) ?? 'unknown'
 }
 
 function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User) {
   // A notice of a change to an account leaves, whatever the account's state is by then.
   const refusal =
-    sendTo === undefined && (whyNoMail(user) ?? MAIL_FLOWS[kind].refuses?.(user, parts))
+    sendTo === undefined && (whyNoMail(user) ?? MAIL_BEHAVIOUR[kind].refuses?.(user, parts))
   if (refusal) return refusal
   const email = sendTo ?? user.email ?? ''
   return isMailAddress(email) ? { user, email } : 'bad_address'

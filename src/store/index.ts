@@ -16,7 +16,7 @@ import { RATE_LIMITS, rateLimits } from './limits.ts'
 import { mailOutbox } from './outbox.ts'
 import { PROVIDER_RECORDS } from './provider-records.ts'
 import { SETTINGS, settingsStore } from './settings.ts'
-import { resetTokens, verificationTokens } from './token-stores.ts'
+import { passwordTokens, verificationTokens } from './token-stores.ts'
 
 export type * from './audit.ts'
 export type * from './client-logouts.ts'
@@ -62,8 +62,8 @@ function openStore(store: RecordStore, clock: Clock) {
   /** The time of the database. */
   const now = () => store.now()
   return {
-    resetTokens: resetTokens(records, KINDS.resetTokens),
-    invitationTokens: resetTokens(records, KINDS.invitationTokens),
+    resetTokens: passwordTokens(records, KINDS.resetTokens),
+    invitationTokens: passwordTokens(records, KINDS.invitationTokens),
     verificationTokens: verificationTokens(records),
     notMeTokens: notMeTokens(records),
     pendingLogins: pendingLogins(records),

@@ -27,11 +27,11 @@ export const MAIL_OUTBOX = kindOf({
     /** The address of the mail, even if the account changes its own. `undefined`: the account's address. */
     sendTo: 'text?',
     /** Whether the account had not verified `sendTo` at the request. Left out: the worker checks this when the mail leaves. */
-    isClaim: 'boolean?',
+    isUnverified: 'boolean?',
     parameters: holds<RequestParameters>('json'),
     requester: holds<Requester>('json'),
-    /** A form may be sent again, so the id stays taken for a week after its job is over. */
-    isOfForm: 'boolean?',
+    /** The id stays taken for a week after the job is over: a form may be sent again, and a notice requested again. */
+    keepsId: 'boolean?',
     /** Whether a worker has looked up the account. That worker may have died before it finished. */
     isResolved: 'boolean',
     /** The time of the database, not of the process. */

@@ -111,7 +111,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
     async remove({ id, leaseId }: MailJob): Promise<void> {
       await jobs.update(id, (job) => {
         if (job.leaseId !== leaseId && job.state !== 'superseded') return job
-        return job.isOfForm ? emptied(id, now()) : undefined
+        return job.keepsId ? emptied(id, now()) : undefined
       })
     },
 

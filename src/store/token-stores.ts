@@ -16,7 +16,7 @@ import {
 type Tokens = Table<TokenRecord>
 
 /** A decided reset, or a decided first password. */
-export interface ClaimedReset extends Token {
+export interface ClaimedToken extends Token {
   claimedAt: Date
   /** The sender of the new password. */
   claimedBy: Requester
@@ -25,7 +25,7 @@ export interface ClaimedReset extends Token {
 }
 
 /** The task of a reset, written in the step that claims its token. */
-export interface ResetClaim {
+export interface TokenClaim {
   newHash: string
   by: Requester
   at: Date
@@ -33,7 +33,7 @@ export interface ResetClaim {
 }
 
 /** `used`: effect 2, not after `rejected`. `rejected`: a newer password won; not after `used`. `completed`: only after `used`. */
-type ResetStep = 'used' | 'rejected' | 'completed'
+type ClaimStep = 'used' | 'rejected' | 'completed'
 
 /** One token; or those of one user: all, those issued up to this attempt for a request, or all except those for one address. */
 type Revoked =
@@ -45,10 +45,10 @@ const MAX = 1_000
 /** How often `issue` tries, because another token of the same user may come first. */
 const MAX_TURNS = 100
 
-export type ResetTokenStore = ReturnType<typeof resetTokens>
+export type PasswordTokenStore = ReturnType<typeof passwordTokens>
 
 /** Tokens of reset links (2.1, 3.1), and of invitations, where the reset sets the first password (2.6, 3.4). */
-export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
+export function passwordTokens(records: Records, kind: typeof KINDS.resetTokens) {
   const tokens = tableOf(records, kind)
 
   /** Ends live tokens. Without `upTo` they expire at `at`. With it, tokens of this request and of earlier ones are invalidated. */
@@ -83,7 +83,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /** The commit point of a reset, for one of concurrent callers. No other process finishes the reset until `leaseUntil`. */
-    async claim(token: Pick<Token, 'id'>, { by, at, ...task }: ResetClaim) {
+    async claim(token: Pick<Token, 'id'>, { by, at, ...task }: TokenClaim) {
       const claimed = { ...task, liveOf: undefined, claimedAt: at, claimedBy: by }
       const mine = await tokens.take(token, (record) =>
         endOf(record, at) ? undefined : { ...record, ...claimed },
@@ -92,7 +92,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /** Takes one claimed reset that is not completed and whose lease ran out. Only one caller gets each. */
-    async takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedReset | undefined> {
+    async takeUnfinished(at: Date, leaseUntil: Date): Promise<ClaimedToken | undefined> {
       const below = new Date(at.getTime() + 1)
       for (const token of await tokens.find({ by: 'leaseUntil', below, limit: MAX })) {
         const mine = await tokens.take(token, (record) =>
@@ -105,7 +105,7 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
     },
 
     /** Atomic. A repeated step changes nothing. `undefined`: the token may not take this step. */
-    async advance(id: string, step: ResetStep, at: Date): Promise<Token | undefined> {
+    async advance(id: string, step: ClaimStep, at: Date): Promise<Token | undefined> {
       const next = await tokens.take(id, (record) => advanced(record, step, at))
       return next && tokenOf(next)
     },
@@ -113,14 +113,14 @@ export function resetTokens(records: Records, kind: typeof KINDS.resetTokens) {
 }
 
 /** `undefined`: no reset was decided with it. */
-function claimedOf(record: TokenRecord | undefined): ClaimedReset | undefined {
+function claimedOf(record: TokenRecord | undefined): ClaimedToken | undefined {
   if (!record?.claimedAt) return undefined
   const { claimedAt, newHash } = record
   const claimedBy = { address: undefined, userAgent: undefined, ...record.claimedBy }
   return { ...tokenOf(record), claimedAt, claimedBy, newHash }
 }
 
-function advanced(record: TokenRecord, step: ResetStep, at: Date): TokenRecord | undefined {
+function advanced(record: TokenRecord, step: ClaimStep, at: Date): TokenRecord | undefined {
   const { claimedAt, usedAt, invalidatedAt, completedAt } = record
   if (!claimedAt) return undefined
   const over = { newHash: undefined, leaseUntil: undefined }

@@ -11,7 +11,7 @@ import { hasUsableLink } from '../../src/flows/link-state.ts'
 import { createGlobalLimit } from '../../src/mail/limits.ts'
 import type { MailParts } from '../../src/mail/parts.ts'
 import { createMailQueue, deliverMail } from '../../src/mail/queue.ts'
-import { addNotice, requestNotice } from '../../src/jobs/request-mail.ts'
+import { requestNotice, requestPasswordNotice } from '../../src/jobs/request-mail.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/mail/resolve.ts'
 import type { MailSlot, OutgoingMail } from '../../src/mail/sending.ts'
 import type { Kind } from '../../src/store/record-store.ts'
@@ -449,12 +449,12 @@ describe('Notices that a password was changed', () => {
     return {
       ...outbox,
       /** Answers how many mails there are by then. */
-      async change(accountId: string, email: string, isClaim?: boolean): Promise<number> {
+      async change(accountId: string, email: string, isUnverified?: boolean): Promise<number> {
         changes += 1
         move(1)
-        const about = { id: `change-${changes}`, accountId, isClaim, parameters: {} }
+        const about = { id: `change-${changes}`, accountId, isUnverified, parameters: {} }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
-        await requestNotice(
+        await requestPasswordNotice(
           { ...parts, mailQueue: parts.store.outbox },
           { ...about, sendTo: email, requester },
         )
@@ -519,7 +519,10 @@ describe('Notices that a password was changed', () => {
     await change('ann', ANN.email)
     const again = { id: 'change-1', accountId: 'ann', sendTo: ANN.email, parameters: {} }
     const requester = { address: undefined, userAgent: undefined }
-    await requestNotice({ ...parts, mailQueue: parts.store.outbox }, { ...again, requester })
+    await requestPasswordNotice(
+      { ...parts, mailQueue: parts.store.outbox },
+      { ...again, requester },
+    )
     await work()
     expect(mails).to.have.length(1)
   })
@@ -539,9 +542,9 @@ describe('Notices that a password was changed', () => {
       move(1)
       const requester = { address: undefined, userAgent: undefined }
       const notice = { id: `left-${sendTo}`, accountId: 'ann', sendTo, parameters: {}, requester }
-      await addNotice(
+      await requestNotice(
         { ...parts, mailQueue: parts.store.outbox },
-        { ...notice, kind, isClaim: false },
+        { ...notice, kind, isUnverified: false },
       )
       return work()
     }

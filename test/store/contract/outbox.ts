@@ -200,9 +200,9 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
   })
 
   it('keeps nothing of a job of a form but its id once it is removed, and adds no other under it', async () => {
-    const [job, superseded] = [await added({ isOfForm: true }), await added({ isOfForm: true })]
+    const [job, superseded] = [await added({ keepsId: true }), await added({ keepsId: true })]
     const held = await port().claim('resolve', 10, after(1), after(minute))
-    expect(held.map(({ isOfForm }) => isOfForm)).to.deep.equal([true, true])
+    expect(held.map(({ keepsId }) => keepsId)).to.deep.equal([true, true])
     await port().supersede([superseded.id], after(1))
     await Promise.all(held.map((each) => port().remove(each)))
     await port().add(job)
@@ -213,7 +213,7 @@ export function itKeepsMailJobs(port: () => MailOutbox): void {
     expect(await port().discard({ id: job.id }, after(hour))).to.equal(0)
     expect(await port().giveUpUnreadable(after(1))).to.deep.equal([])
     expect(await claim('resolve', hour)).to.equal(undefined)
-    const other = await added({ isOfForm: true })
+    const other = await added({ keepsId: true })
     expect(idOf(await claim('resolve'))).to.equal(other.id)
   })
 

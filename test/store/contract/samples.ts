@@ -10,7 +10,7 @@ import type {
   NewToken,
   NotMeToken,
   PendingLogin,
-  ResetClaim,
+  TokenClaim,
   Token,
   TokenStore,
 } from '../../../src/store/index.ts'
@@ -131,7 +131,7 @@ export function sampleMailJob(changes: Partial<NewMailJob> = {}): NewMailJob {
   }
 }
 
-export function sampleClaim(changes: Partial<ResetClaim> = {}): ResetClaim {
+export function sampleClaim(changes: Partial<TokenClaim> = {}): TokenClaim {
   return {
     newHash: 'next',
     by: { address: '192.0.2.1', userAgent: undefined, acceptLanguage: 'de-AT,en' },
