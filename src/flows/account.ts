@@ -75,7 +75,8 @@ export function answerToReset(
 /** Where a user without a password signs in. A host may have any value there. */
 export function elsewhereOf({ signsInElsewhere }: User): string | undefined {
   const place: unknown = signsInElsewhere
-  return (typeof place === 'string' && place.trim()) || undefined
+  const isName = typeof place === 'string' && /[\p{L}\p{N}]/u.test(place)
+  return isName ? place.trim() : undefined
 }
 
 /** Whether the user has no password, and may choose one by a mailed link. */

@@ -4,14 +4,14 @@ import {
   MASK,
   contradiction,
   failClosed,
-  missingForLogin,
   parseAll,
   straysOf,
+  warningsOf,
   withoutContradiction,
   type OpenedSettings,
   type WantedSettings,
 } from './rules.ts'
-import { isSmtpConfigured, settingNamed, type SettingTexts, type Settings } from './table.ts'
+import { settingNamed, type SettingTexts, type Settings } from './table.ts'
 
 const MAX_SHOWN = 64
 
@@ -62,38 +62,6 @@ function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
-}
-
-function warningsOf(values: Values, hasTransport: boolean): string[] {
-  const settings = parseAll(values)
-  const { smtpTls, smtpAuth } = settings
-  const isConfigured = isSmtpConfigured(settings)
-  const warnings: string[] = []
-  if (!isConfigured && !hasTransport) {
-    warnings.push('SMTP is not configured, so mails wait: set smtp_host, smtp_port and smtp_from')
-    if (settings.requireEmailVerification) {
-      warnings.push(
-        'require_email_verification is true, but SMTP is not configured: unverified users cannot sign in until mails can be sent',
-      )
-    }
-  }
-  if (settings.emailLinkConfirmation === 'other_browser' && !settings.requireEmailVerification) {
-    warnings.push(
-      'email_link_confirmation is other_browser, but require_email_verification is false: no login waits, so no mailed link confirms an address',
-    )
-  }
-  const missing = missingForLogin(settings)
-  if (isConfigured && missing.length > 0) {
-    warnings.push(
-      smtpAuth === 'password'
-        ? 'only one of smtp_username and smtp_password is set: no login to the mail server until both are'
-        : `smtp_auth is xoauth2, but ${missing.join(' and ')} missing: no login to the mail server until you set it`,
-    )
-  }
-  if (smtpTls === 'none') {
-    warnings.push('smtp_tls is none: mails and the SMTP login are sent unencrypted')
-  }
-  return warnings
 }
 
 /** The server that each secret is for. The secret is sealed for it, and deleted when it changes. */

@@ -1,4 +1,4 @@
-/** What stored values mean, which valid values contradict each other, and which are recommended. */
+/** What stored values mean, which valid values contradict each other or do not work together, and which are recommended. */
 import {
   MAX_PASSWORD_BYTES,
   parseOne,
@@ -8,6 +8,7 @@ import {
 } from './kinds.ts'
 import {
   allSettings,
+  isSmtpConfigured,
   settingsTable,
   type SettingKey,
   type SettingTexts,
@@ -111,6 +112,39 @@ export function missingForLogin(settings: Settings): string[] {
     : ['smtpUsername', 'smtpPassword']
   if (isByToken && !settings.smtpOauthRefreshToken) needed.push('smtpOauthClientSecret')
   return needed.filter((key) => settings[key] === undefined).map((key) => settingsTable[key].name)
+}
+
+/** What is valid, but does not work together. A change of settings answers it. */
+export function warningsOf(values: Values, hasTransport: boolean): string[] {
+  const settings = parseAll(values)
+  const { smtpTls, smtpAuth } = settings
+  const isConfigured = isSmtpConfigured(settings)
+  const warnings: string[] = []
+  if (!isConfigured && !hasTransport) {
+    warnings.push('SMTP is not configured, so mails wait: set smtp_host, smtp_port and smtp_from')
+    if (settings.requireEmailVerification) {
+      warnings.push(
+        'require_email_verification is true, but SMTP is not configured: unverified users cannot sign in until mails can be sent',
+      )
+    }
+  }
+  if (settings.emailLinkConfirmation === 'other_browser' && !settings.requireEmailVerification) {
+    warnings.push(
+      'email_link_confirmation is other_browser, but require_email_verification is false: no login waits, so no mailed link confirms an address',
+    )
+  }
+  const missing = missingForLogin(settings)
+  if (isConfigured && missing.length > 0) {
+    warnings.push(
+      smtpAuth === 'password'
+        ? 'only one of smtp_username and smtp_password is set: no login to the mail server until both are'
+        : `smtp_auth is xoauth2, but ${missing.join(' and ')} missing: no login to the mail server until you set it`,
+    )
+  }
+  if (smtpTls === 'none') {
+    warnings.push('smtp_tls is none: mails and the SMTP login are sent unencrypted')
+  }
+  return warnings
 }
 
 interface Recommendation {

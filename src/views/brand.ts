@@ -1,5 +1,5 @@
 import { must } from '../errors.ts'
-import { displayName } from './wording.ts'
+import { displayName } from './formats.ts'
 
 /** The brand on every page and in every mail. Parts that you leave out leave no gap; `logo` and `homeUrl` need `name`. */
 export interface Brand {

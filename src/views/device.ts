@@ -1,5 +1,5 @@
 import type { Catalog } from './locales.ts'
-import { eitherOf } from './wording.ts'
+import { eitherOf } from './formats.ts'
 
 // The exact user agents of browsers. Anything else is another program, or a forgery.
 const VERSION = String.raw`\d{1,4}(?:\.\d{1,5}){0,3}`

@@ -14,7 +14,7 @@ import {
   nameText,
   timeText,
   unlinkable,
-} from './wording.ts'
+} from './formats.ts'
 
 export type MailName = MailTemplate | 'test'
 

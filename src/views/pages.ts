@@ -20,7 +20,7 @@ import {
   numberText,
   shownClient,
   waitText,
-} from './wording.ts'
+} from './formats.ts'
 
 type Keys<Each> = Each extends unknown ? keyof Each : never
 type Value<Each, Key> = Each extends unknown ? (Key extends keyof Each ? Each[Key] : never) : never

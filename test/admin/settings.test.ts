@@ -450,9 +450,10 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
   })
 
   it('are answered with a warning where a link waits for a login, and no login waits', async () => {
-    const recommended = { email_link_confirmation: 'other_browser' }
-    const required = { ...recommended, require_email_verification: 'true' }
-    expect(await warnings(recommended)).to.include('no mailed link confirms an address')
+    const careful = { email_link_confirmation: 'other_browser' }
+    const required = { ...careful, require_email_verification: 'true' }
+    const optional = { ...careful, require_email_verification: 'false' }
+    expect(await warnings(optional)).to.include('no mailed link confirms an address')
     expect(await warnings(required)).to.equal('')
   })
 

@@ -121,6 +121,7 @@ onEachUserStore('A user without a password who may choose one (3.7)', (technolog
     ['neither', 'no_password', {}],
     ['may choose none', 'no_password', { mayChoosePassword: false }],
     ['a place without a name', 'no_password', { signsInElsewhere: ' ' }],
+    ['a place whose name shows nothing', 'no_password', { signsInElsewhere: '\u200b' }],
     ['a place that is no text', 'no_password', { signsInElsewhere: true as never }],
     ['a place without a name, unverified', 'no_password', { signsInElsewhere: ' ', ...UNPROVEN }],
     ['may, unverified', 'not_verified', { mayChoosePassword: true, ...UNPROVEN }],
