@@ -21,8 +21,8 @@ module.exports = {
   ...(areNamed ? {} : everything),
   'node-option': ['import=tsx/esm'],
   require: ['./test/support/hooks.ts'],
-  // For a broken run: no test is about time.
-  timeout: 180_000,
+  // For a run that hangs. No test is about time, and a busy machine may need minutes for one.
+  timeout: 600_000,
   // What a process has started, a MongoDB or a Chromium, ends with it.
   exit: true,
 }

@@ -242,8 +242,7 @@ describe('The package', () => {
     expect(dead).to.deep.equal([])
   })
 
-  it('brings the list of common passwords to where the built code looks for it, and types that need no driver [full]', async function () {
-    this.timeout(240_000)
+  it('brings the list of common passwords to where the built code looks for it, and types that need no driver [full]', async () => {
     const cwd = await mkdtemp(join(tmpdir(), 'package-'))
     try {
       const made = ['package.json', 'tsconfig.json', 'src', 'cli', 'views', 'NOTICE']

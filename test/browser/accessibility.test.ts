@@ -265,8 +265,6 @@ describeInChromium('Every page in every mode (WCAG 2.2 AA) [full]', (browser) =>
       // The browser moves the focus when it next draws the page.
       const arrived = page.waitForFunction(
         () => !document.title.startsWith('Error: ') || document.activeElement !== document.body,
-        undefined,
-        { timeout: 5_000 },
       )
       await arrived.catch(() => {})
       return page.evaluate(() => {

@@ -342,10 +342,7 @@ describe('The admin API on node:http, where nothing comes next', () => {
   })
 })
 
-const START_LIMIT_MS = 60_000
-
-describe('The example of each host, as it is started by hand [full]', function () {
-  this.timeout(START_LIMIT_MS + 20_000)
+describe('The example of each host, as it is started by hand [full]', () => {
   let child: ReturnType<typeof startProcess>
 
   async function start(...args: string[]): Promise<string> {
@@ -356,7 +353,7 @@ describe('The example of each host, as it is started by hand [full]', function (
       if (child.process.exitCode !== null) throw new Error(`it ended:\n${child.output()}`)
       return /^READY (.*)$/m.exec(child.output())?.[1]
     }
-    return eventually('the example is ready', isReady, START_LIMIT_MS)
+    return eventually('the example is ready', isReady)
   }
 
   afterEach('SIGTERM ends it by itself', async () => {

@@ -7,7 +7,7 @@ type Unseen = undefined | null | false
 export async function eventually<T>(
   what: string,
   look: () => T | Unseen | Promise<T | Unseen>,
-  withinMs = 30_000,
+  withinMs = 60_000,
 ): Promise<T> {
   for (let waited = 0; waited < withinMs; waited += 20) {
     const seen = await look()

@@ -21,7 +21,7 @@ export function itIsAnAdapter(
   create: () => Promise<{ adapterOf: (model: string) => Adapter; close(): Promise<void> }>,
 ): void {
   describe(`${name} is an adapter of oidc-provider`, function () {
-    this.timeout(20_000)
+    this.timeout(Math.max(this.timeout(), 20_000))
     let of: (model: string) => Adapter
     let close = async () => {}
 

@@ -87,7 +87,7 @@ export function itIsARecordStore(
   spoil?: (kind: Kind, id: string) => Promise<unknown>,
 ): void {
   describe(`${name} is a RecordStore`, function () {
-    this.timeout(20_000)
+    this.timeout(Math.max(this.timeout(), 20_000))
     let store: RecordStore
     let close = async () => {}
 

@@ -30,7 +30,7 @@ export function itIsAUserStore(
   create: (users: User[]) => Promise<{ users: UserStore; close(): Promise<void> }>,
 ): void {
   describe(`${name} is a UserStore`, function () {
-    this.timeout(20_000)
+    this.timeout(Math.max(this.timeout(), 20_000))
     let close = async () => {}
 
     async function having(...users: Partial<User>[]): Promise<UserStore> {
