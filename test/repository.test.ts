@@ -57,7 +57,6 @@ declare global {
   const MongoClient: typeof import('mongodb').MongoClient
   const Provider: typeof import('oidc-provider').Provider
   const interactionPolicy: typeof import('oidc-provider').interactionPolicy
-  const RedisAdapter: import('oidc-provider').AdapterConstructor
   function showWrongPassword(): void
   function showTooMany(waitSeconds: number): void
   function count(what: string, label: string): void

@@ -59,6 +59,7 @@ When a verification link is opened in another browser than the one that logged i
 | \`other_browser\` | verifies nothing, and shows six digits to type where the login waits | goes on once they were typed |
 
 With \`other_browser\`, no click verifies a stranger's account ([how](decisions/README.md#0047-mailbox-and-password-meet), [what it is good for](security.md)).
+Switch \`require_email_verification\` on too: while it is off, no login waits, and no link verifies an address.
 
 [Your clients](clients.md) shows this with six published clients.
 
@@ -81,8 +82,7 @@ pair. Mails wait until \`smtp_host\`, \`smtp_port\` and \`smtp_from\` are set.
 
 ## When the stored settings were edited by hand
 
-**One value is not valid.** It is as if it were not there, and the default is in force. For these settings the previous value stays in force instead, and a start takes the
-strictest value:
+**One value is not valid.** A running process keeps the previous value of the settings below, and a process that starts takes the value in brackets. All other settings have their default:
 
 ${closed.map((name) => `- ${name}`).join('\n')}
 
