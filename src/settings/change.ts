@@ -28,7 +28,7 @@ export function applied(held: OpenedSettings, given: WantedSettings, hasTranspor
     else if (!(setting?.secret && value === MASK)) values[key] = value
   }
   if (problems.length > 0) return { problems }
-  const forgotten = forgetSecretsOfOtherServer(held, wanted, values)
+  const forgotten = forgetSecrets(held, wanted, values)
   const closed = failClosed(values, held.inForce)
   const crossed = contradiction(closed, wanted)
   if (crossed.length > 0) return { problems: crossed }
@@ -83,11 +83,8 @@ export function purposeOf(name: string, values: Values): string {
 
 type Forgotten = [secret: string, moved: string[]]
 
-function forgetSecretsOfOtherServer(
-  held: OpenedSettings,
-  wanted: WantedSettings,
-  values: Values,
-): Forgotten[] {
+/** Empties each secret whose server changes. */
+function forgetSecrets(held: OpenedSettings, wanted: WantedSettings, values: Values) {
   return SECRETS.flatMap<Forgotten>(([secret, servers]) => {
     const moved = servers.filter((name) => values[name] !== held.plain[name])
     const isGiven = secret in wanted && wanted[secret] !== MASK

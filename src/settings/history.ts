@@ -45,11 +45,10 @@ export function nextVersion(stored: StoredSettings, { values, changed, by }: Cha
 }
 
 /** The earlier versions, oldest first, and the present one. If the record was edited by hand, the present version has no author. */
-function versionsOf({
-  version,
-  values,
-  history = [],
-}: StoredSettings): [earlier: SettingsVersion[], present: SettingsVersion] {
+function versionsOf(
+  stored: StoredSettings,
+): [earlier: SettingsVersion[], present: SettingsVersion] {
+  const { version, values, history = [] } = stored
   const open = withoutSecrets(values)
   // The history may hold a secret that was written into it by hand.
   const kept = history.map((one) => ({ ...one, values: withoutSecrets(one.values) }))
@@ -63,9 +62,8 @@ function versionsOf({
 
 /** Unknown names go too: they may be misspelled secrets. */
 function withoutSecrets(values: Values): Values {
-  return Object.fromEntries(
-    Object.entries(values).filter(([name]) => settingNamed(name)?.secret === false),
-  )
+  const open = Object.entries(values).filter(([name]) => settingNamed(name)?.secret === false)
+  return Object.fromEntries(open)
 }
 
 function changesOf(before: Values, after: Values, secrets: string[]) {

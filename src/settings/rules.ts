@@ -117,34 +117,32 @@ export function missingForLogin(settings: Settings): string[] {
 /** What is valid, but does not work together. A change of settings answers it. */
 export function warningsOf(values: Values, hasTransport: boolean): string[] {
   const settings = parseAll(values)
-  const { smtpTls, smtpAuth } = settings
+  const { smtpAuth, requireEmailVerification: isRequired } = settings
   const isConfigured = isSmtpConfigured(settings)
-  const warnings: string[] = []
-  if (!isConfigured && !hasTransport) {
-    warnings.push('SMTP is not configured, so mails wait: set smtp_host, smtp_port and smtp_from')
-    if (settings.requireEmailVerification) {
-      warnings.push(
-        'require_email_verification is true, but SMTP is not configured: unverified users cannot sign in until mails can be sent',
-      )
-    }
-  }
-  if (settings.emailLinkConfirmation === 'other_browser' && !settings.requireEmailVerification) {
-    warnings.push(
-      'email_link_confirmation is other_browser, but require_email_verification is false: no login waits, so no mailed link confirms an address',
-    )
-  }
+  const waits = !isConfigured && !hasTransport
   const missing = missingForLogin(settings)
-  if (isConfigured && missing.length > 0) {
-    warnings.push(
+  const rows: [isSo: boolean, warning: string][] = [
+    [waits, 'SMTP is not configured, so mails wait: set smtp_host, smtp_port and smtp_from'],
+    [
+      waits && isRequired,
+      'require_email_verification is true, but SMTP is not configured: unverified users cannot sign in until mails can be sent',
+    ],
+    [
+      settings.emailLinkConfirmation === 'other_browser' && !isRequired,
+      'email_link_confirmation is other_browser, but require_email_verification is false: no login waits, so no mailed link confirms an address',
+    ],
+    [
+      isConfigured && missing.length > 0,
       smtpAuth === 'password'
         ? 'only one of smtp_username and smtp_password is set: no login to the mail server until both are'
         : `smtp_auth is xoauth2, but ${missing.join(' and ')} missing: no login to the mail server until you set it`,
-    )
-  }
-  if (smtpTls === 'none') {
-    warnings.push('smtp_tls is none: mails and the SMTP login are sent unencrypted')
-  }
-  return warnings
+    ],
+    [
+      settings.smtpTls === 'none',
+      'smtp_tls is none: mails and the SMTP login are sent unencrypted',
+    ],
+  ]
+  return rows.flatMap(([isSo, warning]) => (isSo ? warning : []))
 }
 
 interface Recommendation {
