@@ -147,11 +147,7 @@ interface GeneralOptions extends OutputOptions {
   timeout?: number
 }
 
-export async function connect(
-  run: Run,
-  options: GeneralOptions,
-  yes: boolean,
-): Promise<Connection> {
+async function connect(run: Run, options: GeneralOptions, yes: boolean): Promise<Connection> {
   const { adminPath = run.io.env['ACCOUNT_FLOWS_ADMIN_PATH'], timeout } = options
   const url = baseUrl(run, options)
   const token = await adminToken(run, options)

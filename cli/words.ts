@@ -146,12 +146,7 @@ export function statusText(status: Check['status'], output: Output): string {
 }
 
 /** One screen: what is wrong, what to do, and the account. With `isAll` its whole history. */
-export function userText(
-  user: UserStatus,
-  query: AccountQuery,
-  isAll: boolean,
-  output: Output,
-): string {
+export function userText(user: UserStatus, query: AccountQuery, isAll: boolean, output: Output) {
   const { id, summary, advice, hints, links, mails, events } = user
   const name = accountArgument(query, user)
   const steps = withCommandLines(advice).replaceAll(`--id ${id}`, () => name)

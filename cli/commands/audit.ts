@@ -37,10 +37,8 @@ export const auditCommands = [
   }),
 ]
 
-async function tailAudit(
-  { lines, follow, account, since, type }: TailOptions,
-  connection: Connection,
-): Promise<void> {
+async function tailAudit(given: TailOptions, connection: Connection): Promise<void> {
+  const { lines, follow, account, since, type } = given
   const { admin, output } = connection
   const filter: AuditFilter = { account_id: account, type }
   const most = lines ?? (since === undefined ? 20 : MAX_EVENTS)

@@ -16,10 +16,8 @@ export const keysCommands = [
   }),
 ]
 
-function rotationText(
-  { resealed, unreadable, keys, old_keys_needed_until: until }: KeysRotation,
-  output: Output,
-): string {
+function rotationText(rotation: KeysRotation, output: Output): string {
+  const { resealed, unreadable, keys, old_keys_needed_until: until } = rotation
   const [unread] = unreadable
   return linesOf(
     `The ring has ${keys} ${keys === 1 ? 'key' : 'keys'}.`,

@@ -71,10 +71,8 @@ async function testMail(given: TestOptions, { admin, run }: Connection) {
   return admin.testMail({ to: given.to, ...(settings && { settings }) })
 }
 
-async function previewMail(
-  { template, locale, ...options }: PreviewOptions,
-  { admin, output, run }: Connection,
-): Promise<void> {
+async function previewMail(given: PreviewOptions, { admin, output, run }: Connection) {
+  const { template, locale, ...options } = given
   const preview = await admin.previewMail({ template, locale })
   const { subject, html, text } = preview
   if (options.html && !options.open) return output.document(preview, html)

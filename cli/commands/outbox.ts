@@ -1,5 +1,5 @@
 import { Argument } from 'commander'
-import type { MailChoice, MailJob, MailsChanged, Outbox } from '../../src/admin/client.ts'
+import type { MailChoice, MailJob, MailsChanged } from '../../src/admin/client.ts'
 import { option, row, timeSince, wholeNumber, type Connection } from '../command.ts'
 import { usageError } from '../failure.ts'
 import { mailTable, recordText } from '../words.ts'
@@ -81,10 +81,7 @@ export const outboxCommands = [
   }),
 ]
 
-async function listMails(
-  { state, account, since, limit }: Filter,
-  { admin, output }: Connection,
-): Promise<Outbox> {
+async function listMails({ state, account, since, limit }: Filter, { admin, output }: Connection) {
   const query = { state, account_id: account, requested_from: since, limit }
   const answer = await admin.listOutbox(query)
   if (answer.mails.length === limit)

@@ -88,7 +88,7 @@ function sending(name: string, ask: Ask, what: string) {
     examples: [`user ${name} alice`, `user ${name} alice --wait 0`],
     changes: true,
     run: ({ wait, ...account }: AccountQuery & { wait: number }, connection) =>
-      sendAndWait(ask, account, connection, wait),
+      sendAndWait(connection, ask, account, wait),
   })
 }
 
@@ -158,12 +158,7 @@ const MIN_MS = 5_000
 type Ask = 'sendReset' | 'inviteUser' | 'sendVerification'
 
 /** @param wait - how many seconds to wait for the mail to be sent. */
-async function sendAndWait(
-  ask: Ask,
-  account: AccountQuery,
-  connection: Connection,
-  wait: number,
-): Promise<void> {
+async function sendAndWait(connection: Connection, ask: Ask, account: AccountQuery, wait: number) {
   const { admin, output, run } = connection
   const accepted = await admin[ask](account)
   if (wait === 0) return output.answer(accepted, acceptedText)
