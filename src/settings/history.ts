@@ -45,10 +45,11 @@ export function nextVersion(stored: StoredSettings, { values, changed, by }: Cha
 }
 
 /** The earlier versions, oldest first, and the present one. If the record was edited by hand, the present version has no author. */
-function versionsOf(
-  stored: StoredSettings,
-): [earlier: SettingsVersion[], present: SettingsVersion] {
-  const { version, values, history = [] } = stored
+function versionsOf({
+  version,
+  values,
+  history = [],
+}: StoredSettings): [earlier: SettingsVersion[], present: SettingsVersion] {
   const open = withoutSecrets(values)
   // The history may hold a secret that was written into it by hand.
   const kept = history.map((one) => ({ ...one, values: withoutSecrets(one.values) }))
@@ -68,10 +69,9 @@ function withoutSecrets(values: Values): Values {
 
 function changesOf(before: Values, after: Values, secrets: string[]) {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted()
+  const changed = keys.filter((key) => before[key] !== after[key])
   return [
-    ...keys
-      .filter((key) => before[key] !== after[key])
-      .map((key) => ({ key, before: before[key], after: after[key] })),
+    ...changed.map((key) => ({ key, before: before[key], after: after[key] })),
     ...secrets.map((key) => ({ key })),
   ]
 }
