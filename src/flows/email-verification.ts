@@ -181,7 +181,7 @@ async function verifyAddress(
   return true
 }
 
-/** Looks nobody up: one write and one answer for every id. A worker finds out whether there is an address to verify. */
+/** Looks up no account: one write and one answer for every id. A worker finds out whether there is an address to verify. */
 export async function sendVerification(
   parts: FlowParts,
   who: User | string,

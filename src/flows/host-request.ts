@@ -2,7 +2,7 @@
 import type { RequestParameters, Requester, User } from '../contract/index.ts'
 import { isJsonObject, must } from '../errors.ts'
 
-/** The requester of such a mail. */
+/** The requester, where no browser is behind it. */
 export const NOBODY: Requester = { address: undefined, userAgent: undefined }
 
 /** An account and parameters as a host names them, in JavaScript perhaps. */

@@ -39,7 +39,7 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, u
   const verifies = kind === 'email_verification'
   // The user gave the right password. So strangers, who know a name at most, cannot use up the mails for logins.
   const ofLogin = job.pendingLoginId === undefined ? '' : 'login:'
-  // A previous address of the account was verified.
+  // A notice to an address that the account has left counts for the account alone.
   const isUnverified = job.isUnverified ?? (!user.emailVerified && user.email === sendTo)
   const box = mailboxKey(sendTo ?? '')
   // A user who used the link has a new password, and so a new spare.
