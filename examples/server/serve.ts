@@ -6,7 +6,7 @@ import { reasonOf, StartRefused } from './environment.ts'
 /** All together stay below the 10 seconds. */
 const ANSWER_LIMIT_MS = 5_000
 const SILENCE_LIMIT_MS = 1_000
-const REST_LIMIT_MS = 1_000
+const REST_LIMIT_MS = 3_000
 const RELEASE_LIMIT_MS = 1_000
 const EXIT_LIMIT_MS = 9_500
 

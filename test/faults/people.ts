@@ -190,8 +190,11 @@ export function postForgot({ baseUrl }: Url, identifier: string): Promise<Answer
 
 /** Whatever the answer is; at this process, whichever the link names. */
 export function postReset({ baseUrl }: Url, link: string, password: string): Promise<Answer> {
-  const form = { token: tokenOf(link), password, confirm_password: password }
-  return createUserAgent().post(`${baseUrl}/oauth2/reset-password`, form)
+  return createUserAgent().post(`${baseUrl}/oauth2/reset-password`, resetForm(link, password))
+}
+
+export function resetForm(link: string, password: string) {
+  return { token: tokenOf(link), password, confirm_password: password }
 }
 
 /** `undefined`: the connection broke before there was an answer. */
