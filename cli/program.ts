@@ -58,7 +58,7 @@ function refuseTokens(args: string[]): void {
   }
 }
 
-function createProgram(run: Run): Command {
+export function createProgram(run: Run): Command {
   const { stdout, stderr } = run.io
   const program: Command = new Command('account-flows')
     .description('Password reset and e-mail verification: settings, mails, accounts and links.')

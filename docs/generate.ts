@@ -1,5 +1,5 @@
 /**
- * Writes what is made out of the source: settings.md, both references and openapi.json. A test compares them with what
+ * Writes what is made out of the source: settings.md, both references, openapi.json and shapes.txt. A test compares them with what
  * this would write.
  *
  * @module
@@ -10,6 +10,7 @@ import { format, resolveConfig } from 'prettier'
 import { openApiDocument } from './generate/openapi.ts'
 import { referencePage } from './generate/reference.ts'
 import { settingsPage } from './generate/settings-page.ts'
+import { shapesFile } from './generate/shapes.ts'
 import { storeReferencePage } from './generate/store-reference.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
@@ -19,6 +20,7 @@ const files: Record<string, () => string> = {
   'docs/reference.md': referencePage,
   'docs/reference-stores.md': storeReferencePage,
   'docs/openapi.json': () => JSON.stringify(openApiDocument(), null, 2),
+  'docs/shapes.txt': shapesFile,
 }
 
 /** What each of the files must be, by its path below the root of the checkout. */
@@ -26,7 +28,9 @@ export async function generatedFiles(): Promise<Record<string, string>> {
   const contents: Record<string, string> = {}
   for (const [path, content] of Object.entries(files)) {
     const filepath = `${ROOT}${path}`
-    contents[path] = await format(content(), { ...(await resolveConfig(filepath)), filepath })
+    const isText = path.endsWith('.txt')
+    const options = { ...(await resolveConfig(filepath)), filepath }
+    contents[path] = isText ? content() : await format(content(), options)
   }
   return contents
 }

@@ -1,16 +1,12 @@
 /** The events in docs/reference.md, out of their table in src/contract/. */
-import { example, said, sourceOf } from './source.ts'
+import { example, onOneLine, said, sourceOf } from './source.ts'
 
 const TABLE = /^const AUDIT_EVENTS = \{$/
 
 /** Each type by itself: when it happens, what it tells, its reasons, and a listener. */
 export function eventSections(): string {
-  const [, table = ''] = /^const AUDIT_EVENTS = \{\n([^]*?)^\}$/m.exec(sourceOf(TABLE)) ?? []
-  const rows =
-    /(?: {2}\/\*\*(?<doc>[^]*?)\*\/\n)? {2}(?<type>\w+): \{\} as Holds<(?<fields>[^]*?)>,\n/g
-  return [...table.matchAll(rows)]
-    .map(({ groups: { doc = '', type = '', fields = '' } = {} }) => {
-      const held = onOneLine(fields)
+  return rows()
+    .map(({ doc, type, held }) => {
       const forms = formsOf(held).map((form) => form.replaceAll(' | undefined', ''))
       const reasons = [...new Set(forms.flatMap(reasonsOf))]
       return [
@@ -25,6 +21,19 @@ export function eventSections(): string {
         .join('\n\n')
     })
     .join('\n\n')
+}
+
+/** Each type with the fields of its forms: a line each. */
+export const eventShapes = (): string[] =>
+  rows().map(({ type, held }) => `${type}: ${formsOf(held).join(' | ')}`)
+
+function rows() {
+  const [, table = ''] = /^const AUDIT_EVENTS = \{\n([^]*?)^\}$/m.exec(sourceOf(TABLE)) ?? []
+  const row =
+    /(?: {2}\/\*\*(?<doc>[^]*?)\*\/\n)? {2}(?<type>\w+): \{\} as Holds<(?<fields>[^]*?)>,\n/g
+  return [...table.matchAll(row)].map(({ groups: { doc = '', type = '', fields = '' } = {} }) => {
+    return { doc, type, held: onOneLine(fields) }
+  })
 }
 
 /** An example that uses the fields that are texts. */
@@ -91,13 +100,4 @@ function declared(name: string): string {
   const file = start.test(sourceOf(TABLE)) ? sourceOf(TABLE) : sourceOf(start)
   const [, text = ''] = file.split(start)
   return onOneLine(text.split('\n\n')[0] ?? '')
-}
-
-/** Types without comments, with a semicolon between members. */
-function onOneLine(types: string): string {
-  return types
-    .replaceAll(/\/\*\*.*\*\/|\/\/.*/g, '')
-    .replaceAll(/(?<=[\w'}])\n\s*(?=\w+\??:)/g, '; ')
-    .replaceAll(/\s+/g, ' ')
-    .trim()
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { onOneLine } from './source.ts'
 
 interface Export {
   name: string
@@ -7,6 +8,8 @@ interface Export {
   said: string
   /** Of a function: how it is called. */
   call: string
+  /** Of a type: how it is declared, without comments, on one line. */
+  declared: string
 }
 
 /** The functions and other values that an entry of the package exports. */
@@ -23,6 +26,14 @@ export function typesOf(entry: string): string {
     .filter(({ kind }) => isType(kind))
     .map(({ name, said }) => `| \`${name}\` | ${said.replaceAll('|', '\\|')} |`)
   return `| type | what it is |\n| --- | --- |\n${rows.join('\n')}`
+}
+
+/** All that an entry of the package exports: a line each. */
+export function shapesOf(entry: string): string[] {
+  const all = exportsOfFile(entry).toSorted((a, b) => a.name.localeCompare(b.name))
+  return all.map(({ kind, name, call, declared }) =>
+    isType(kind) ? `${kind} ${name} ${declared}` : `${kind} ${call}`,
+  )
 }
 
 function exportsOf(entry: string): Export[] {
@@ -63,6 +74,7 @@ function declaredIn(text: string): Export[] {
       kind,
       said: firstSentence(doc),
       call: kind === 'function' ? name + signature(rest) : name,
+      declared: onOneLine(rest.split('\nexport ')[0] ?? ''),
     }),
   )
 }

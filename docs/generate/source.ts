@@ -64,3 +64,12 @@ export function said(comment: string): string {
     .trim()
   return text === '' ? '' : `  \n  ${text}`
 }
+
+/** Types without comments, with a semicolon between members. */
+export function onOneLine(types: string): string {
+  return types
+    .replaceAll(/\/\*\*[^]*?\*\/|\/\/.*/g, '')
+    .replaceAll(/(?<=[\w'}])\n\s*(?=\w+\??:)/g, '; ')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+}

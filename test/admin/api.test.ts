@@ -154,7 +154,7 @@ describe('What is made out of the table of settings and the description of the a
   })
 
   const references = ['docs/reference.md', 'docs/reference-stores.md']
-  const files = ['docs/settings.md', ...references, 'docs/openapi.json']
+  const files = ['docs/settings.md', ...references, 'docs/openapi.json', 'docs/shapes.txt']
   for (const path of files) {
     it(`is in ${path} as it would be made now, and in no other file; otherwise: npm run docs`, async () => {
       expect(made).to.have.all.keys(files)
