@@ -11,7 +11,7 @@ const isShort = process.env.TESTS !== 'full' && !isGiven(/^(?:-[gf]|--f?grep)/)
 /** More than there are processors: most of its time a test waits for a mail, a process, or the database. */
 const everything = {
   // What is short comes last, or a long file would run alone in the end.
-  spec: ['test/*.test.ts', 'test/!(admin|faults)/**/*.test.ts', 'test/admin/*.test.ts'],
+  spec: ['test/*.test.ts', 'test/!(admin|faults|soak)/**/*.test.ts', 'test/admin/*.test.ts'],
   parallel: true,
   jobs: availableParallelism() + 1,
   ...(isShort ? { fgrep: '[full]', invert: true } : {}),

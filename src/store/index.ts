@@ -46,9 +46,18 @@ export const ALL_KINDS: readonly Kind[] = [
   PROVIDER_RECORDS,
 ]
 
-export type AccountFlowsStore = ReturnType<typeof flowsStore>
+export type AccountFlowsStore = ReturnType<typeof openStore>
 
-export function flowsStore(store: RecordStore, clock: Clock) {
+const opened = new WeakMap<RecordStore, AccountFlowsStore>()
+
+/** One instance for each record store, so that all flows of a process share the same queues. */
+export function flowsStore(store: RecordStore, clock: Clock): AccountFlowsStore {
+  const known = opened.get(store) ?? openStore(store, clock)
+  opened.set(store, known)
+  return known
+}
+
+function openStore(store: RecordStore, clock: Clock) {
   const records = createRecords(store, clock)
   /** The time of the database. */
   const now = () => store.now()

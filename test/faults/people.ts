@@ -117,14 +117,19 @@ export async function opens(
 }
 
 /** Signs in elsewhere, for a refresh token that lives on its own. */
-export async function refreshTokenOf(at: At, { username }: Person): Promise<string> {
+export async function refreshTokenOf(
+  at: At,
+  { username }: Pick<Person, 'username'>,
+  password = PASSWORD,
+): Promise<string> {
   const agent = createUserAgent()
   const extra = { scope: 'openid email offline_access', prompt: 'consent' }
-  const { request, answer } = await postLogin(at, { username, agent }, PASSWORD, extra)
+  const { request, answer } = await postLogin(at, { username, agent }, password, extra)
   const { hidden } = await followWithin(agent, at.oauthUrl, answer)
   const form = { ...hidden, decision: 'allow' }
   const allowed = await agent.post(`${at.oauthUrl}/login/consent`, form)
-  const { location = '' } = await followWithin(agent, at.oauthUrl, allowed)
+  const { status, location = '' } = await followWithin(agent, at.oauthUrl, allowed)
+  if (!hasCode(location)) throw new Error(`no code: ${status} ${location}`)
   const { refresh_token: token } = await at.party.exchange(request, location)
   if (token === undefined) throw new Error('no refresh token')
   return token

@@ -119,7 +119,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
     for (const form of [FORGOT, RESEND]) {
       for (let i = 0; i < 15; i += 1) await send(form, 'throttled')
     }
-    await outboxIsQuiet(database, 30_000)
+    await outboxIsQuiet(database)
     for (const kind of ['password_reset', 'email_verification']) {
       const event = worker.events.find(
         ({ type, reason }) => type === `${kind}_requested` && reason === 'throttled',
@@ -177,7 +177,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
       it('with the id of a form, once and again, and again by another name (ENU-01)', async () => {
         const form_id = newId()
         const first = await expectAllAlike(form, { form_id })
-        await outboxIsQuiet(database, 30_000)
+        await outboxIsQuiet(database)
         expect(await expectAllAlike(form, { form_id })).to.deep.equal(first)
         const { commands } = await send(form, 'verified', { form_id: newId() })
         expect(commands).to.deep.equal(first.commands)

@@ -6,7 +6,7 @@ import { mongoStore, mongoUsers } from '../../src/index.ts'
 import { duplicatesIn } from '../../src/store/mongodb/driver.ts'
 import { together } from '../../src/store/batches.ts'
 import { eventually } from '../support/eventually.ts'
-import { startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
+import { SHORT_WAITS, startMongoProxy, type MongoProxy } from '../support/mongo-proxy.ts'
 import {
   describeWithMongo,
   describeWithReplicaSet,
@@ -284,13 +284,6 @@ describeWithReplicaSet(
 )
 
 describeWithMongo('The MongoDB stores while the database cannot be reached [full]', () => {
-  const LIMITS = {
-    serverSelectionTimeoutMS: 300,
-    connectTimeoutMS: 300,
-    socketTimeoutMS: 300,
-    heartbeatFrequencyMS: 500,
-    minHeartbeatFrequencyMS: 100,
-  }
   let fresh: FreshDatabase
   let proxy: MongoProxy
   let client: MongoClient
@@ -298,7 +291,7 @@ describeWithMongo('The MongoDB stores while the database cannot be reached [full
   beforeEach(async () => {
     fresh = await freshDatabase()
     proxy = await startMongoProxy(fresh)
-    client = await MongoClient.connect(proxy.uri, LIMITS)
+    client = await MongoClient.connect(proxy.uri, SHORT_WAITS)
   })
 
   afterEach(async () => {
@@ -340,7 +333,7 @@ describeWithMongo('The MongoDB stores while the database cannot be reached [full
   }
 
   it('throw it once the client is closed', async () => {
-    const closed = new MongoClient(proxy.uri, LIMITS)
+    const closed = new MongoClient(proxy.uri)
     await closed.connect()
     await closed.close()
     const failure = await refusalOf(keptOn(closed.db()).settings.read())

@@ -277,11 +277,11 @@ function sequenceOf(section: Buffer): Document {
   return { [section.toString('utf8', 4, nameEnd)]: documents }
 }
 
-/** For whoever waits for a database that is gone, and sees soon that it is back. */
+/** For a database that is taken away: seconds, as a busy machine is late by one. */
 export const SHORT_WAITS = {
-  serverSelectionTimeoutMS: 1_000,
-  connectTimeoutMS: 1_000,
-  socketTimeoutMS: 1_000,
+  serverSelectionTimeoutMS: 2_000,
+  connectTimeoutMS: 2_000,
+  socketTimeoutMS: 2_000,
   heartbeatFrequencyMS: 500,
 }
 
