@@ -196,12 +196,10 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
   })
 
   it('is told to the account by mail', async function () {
-    this.timeout(2 * SETTLED_WITHIN_MS)
     for (const round of rounds) await noticeOf(round)
   })
 
   it('never overwrites a newer password, and is rejected', async function () {
-    this.timeout(2 * SETTLED_WITHIN_MS)
     expect(overtaken).to.have.length.greaterThan(0)
     for (const round of overtaken) {
       const { at, person, link, title } = round

@@ -56,7 +56,6 @@ describeWithMongo('The example server while MongoDB is gone', () => {
 
   for (const [index, step] of steps.entries()) {
     it(`leaves a reset complete or not begun when it goes away ${step.when} ${step.title} (FLT-09)`, async function () {
-      this.timeout(3 * RECOVERY_MS)
       const person = await addPerson(at)
       const link = await linkFor(at, person, RECOVERY_MS)
       const outage = at.proxy.interrupt(

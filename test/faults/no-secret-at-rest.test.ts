@@ -75,7 +75,6 @@ describeWithReplicaSet('No secret at rest, nor in the oplog', () => {
   }
 
   it('opens a link or the SMTP server, or signs out at a client, while they fail and when they answer', async function () {
-    this.timeout(scaled({ full: 600_000, short: 240_000 }))
     const { database } = at
     const verified = await addAccounts(database, 'verified', ACCOUNTS)
     const unverified = await addAccounts(database, 'unverified', ACCOUNTS, { verified: false })

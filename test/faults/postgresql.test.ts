@@ -36,7 +36,6 @@ const RANDOM_ROUNDS = scaled({ full: 60, short: 6 })
 const MAIL_ROUNDS = scaled({ full: 6, short: 1 })
 const AT_ONCE = 4
 const OUTAGE_MS = scaled({ full: 30_000, short: 3_000 })
-const LIMIT_MS = scaled({ full: 3_600_000, short: 600_000 })
 
 /** Of the write that a process had sent when it died. Late is after another one did all that was left. */
 const FATES = ['is never done', 'is done late', 'is done']
@@ -48,7 +47,6 @@ function tellResets(at: PostgresqlService, disturb: (writes: Writes) => Promise<
   const outcomes: string[] = []
 
   before(async function () {
-    this.timeout(LIMIT_MS)
     const writes = await countingWrites(at.database)
     const reset = await prepareReset(at)
     let milliseconds = 0
@@ -79,7 +77,6 @@ function tellResets(at: PostgresqlService, disturb: (writes: Writes) => Promise<
   })
 
   it('is told to the account by mail', async function () {
-    this.timeout(2 * SETTLED_WITHIN_MS)
     for (const each of resets) await noticeOf(each)
   })
 
@@ -156,7 +153,6 @@ describeWithPostgresql('A reset on PostgreSQL whose process is killed (FLT-07, F
 })
 
 describeWithPostgresql('Mails whose process is killed, on PostgreSQL (FLT-06)', function () {
-  this.timeout(LIMIT_MS)
   const { strikes, reaches } = strikesAtMails()
   const at = suiteOnPostgresql(async () => ({ mail: { reaches } }))
 

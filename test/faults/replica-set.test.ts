@@ -43,7 +43,6 @@ describeWithThree('A replica set of three whose primary goes', () => {
   })
 
   before(async function () {
-    this.timeout(180_000)
     second = await at.another()
     for (let index = 0; index < PEOPLE; index += 1) users.push(await addPerson(at, index % 2 === 0))
   })
@@ -106,7 +105,6 @@ describeWithThree('A replica set of three whose primary goes', () => {
     ['is killed', killPrimary, 1],
   ] as const) {
     it(`loses no mail, no reset and no login where it ${title} (FLT-09)`, async function () {
-      this.timeout(600_000)
       const half = users.slice((part * PEOPLE) / 2, ((part + 1) * PEOPLE) / 2)
       const before = await primary()
       await several(half, AT_ONCE, async (person, index) => {

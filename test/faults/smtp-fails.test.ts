@@ -19,7 +19,6 @@ describeWithMongo('An SMTP server accepts, and never speaks', () => {
   const at = suiteService({ isDirect: true })
 
   it(`answers ${REQUESTS} requests alike, with few sockets and little memory (FLT-02)`, async function () {
-    this.timeout(scaled({ full: 900_000, short: 480_000 }))
     const accounts = await addAccounts(at.database, 'stalled', ACCOUNTS)
     let mostMemory = 0
 

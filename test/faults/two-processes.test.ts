@@ -19,15 +19,12 @@ import { type Processes, scaled, suiteOnPostgresql, suiteService } from './serve
 const JOBS = scaled({ full: 500, short: 150 })
 const ROUNDS = scaled({ full: 20, short: 3 })
 const POSTS = 50
-const LIMIT_MS = scaled({ full: 300_000, short: 120_000 })
 
-describeWithMongo('Two processes on one database', function (this: Mocha.Suite) {
-  this.timeout(LIMIT_MS)
+describeWithMongo('Two processes on one database', () => {
   itTakesTurns(suiteService({ isDirect: true }))
 })
 
-describeWithPostgresql('Two processes on one PostgreSQL', function () {
-  this.timeout(LIMIT_MS)
+describeWithPostgresql('Two processes on one PostgreSQL', () => {
   itTakesTurns(suiteOnPostgresql())
 })
 

@@ -23,9 +23,9 @@ const ENVIRONMENT = {
   TEST_FAILURES_FILE: '',
 }
 const LIMIT_MS = 60_000
-const UNCHANGED_LIMIT_MS = 300_000
+const UNCHANGED_LIMIT_MS = 1_800_000
 const TEST_LIMIT_MS = 8_000
-const UNCHANGED_TEST_LIMIT_MS = 60_000
+const UNCHANGED_TEST_LIMIT_MS = 600_000
 
 interface TestResult {
   fullTitle: string

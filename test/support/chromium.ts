@@ -4,7 +4,7 @@ import * as playwright from 'playwright-core'
 import type { Browser } from 'playwright-core'
 import { describeWith, install, onPath, partOfTests } from './missing.ts'
 
-const START_LIMIT = 60_000
+const START_LIMIT = 300_000
 
 const HOW_TO_GET_ONE = 'run the tests as root on Debian, or set CHROMIUM to the path of one'
 

@@ -22,7 +22,7 @@ const OPTIONS = ['-o', 'DPkg::Lock::Timeout=120', '-o', 'Acquire::Retries=2']
 const LOCK = join(tmpdir(), 'account-flows-tests-apt.lock')
 
 /** On a busy machine, whatever limit a run sets for its tests. */
-const START_LIMIT = 120_000
+const START_LIMIT = 600_000
 
 /** All processes of a test run write there what they left out. */
 const ADVICE = 'ACCOUNT_FLOWS_TESTS_MISSING'

@@ -27,7 +27,7 @@ const HOW_TO_GET_ONE = 'run the tests as root on Debian or Ubuntu, or put initdb
 export const postgresql = partOfTests('PostgreSQL', [HOW_TO_GET_ONE], findPostgresql)
 
 const DEBIAN = '/usr/lib/postgresql'
-const START_LIMIT = 60_000
+const START_LIMIT = 300_000
 const DATA = 'postgresql-of-tests-'
 
 /** Nobody needs the data once the machine has stopped, and each of several processes opens several pools. */

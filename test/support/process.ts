@@ -3,7 +3,7 @@ import { eventually } from './eventually.ts'
 import { ROOT } from './folders.ts'
 
 /** Before mocha gives up, which could not tell why. */
-export const START_LIMIT_MS = 50_000
+export const START_LIMIT_MS = 300_000
 
 // A test run that breaks off leaves nothing behind.
 const running = new Set<ChildProcess>()

@@ -6,12 +6,12 @@ export function suiteOf<T extends object>(
   const made = {} as T
   let isMade = false
   before('what the suite needs is there', async function () {
-    this.timeout(300_000)
+    this.timeout(600_000)
     Object.assign(made, await start(made))
     isMade = true
   })
   after(async function () {
-    this.timeout(60_000)
+    this.timeout(600_000)
     if (isMade) await end(made)
   })
   return made
