@@ -161,12 +161,14 @@ function itKeepsItsPromises(at: Processes, weather: Weather, storage: Storage): 
       }
     })()
     await Promise.all([...lives, troubles])
+    // Connections that nobody uses any more are closed by then.
+    await sleep(10_000)
+    growth = await growthOf(witness)
     for (const house of houses) await close(house, 'stop')
     await retryNow(at)
     for (const house of houses) await open(house)
     await outboxIsQuiet(at.database, SETTLED_WITHIN_MS)
     await eventually('no reset is interrupted', () => isSettled(at), SETTLED_WITHIN_MS)
-    growth = await growthOf(witness)
     console.log('done:', day.counts, 'mails:', at.mail.mails.length, growth.join(', '))
     console.log('given up:', day.gaveUp)
   })
