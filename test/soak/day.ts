@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../support/eventually.ts'
 import { type Account, PASSWORD } from '../support/example-server.ts'
-import type { MailServer } from '../support/mail-server.ts'
+import type { MailKind } from '../../src/contract/mail-kinds.ts'
+import type { ReceivedMail } from '../support/mail-server.ts'
 import { createUserAgent, followWithin, type UserAgent } from '../support/user-agent.ts'
 import {
   addPerson,
@@ -18,7 +19,7 @@ import {
 } from '../faults/people.ts'
 import type { Processes } from '../faults/servers.ts'
 
-type At = Pick<Processes, 'database' | 'baseUrl' | 'oauthUrl' | 'party'> & { mail: MailServer }
+type At = Pick<Processes, 'database' | 'baseUrl' | 'oauthUrl' | 'party' | 'mail'>
 
 /** A browser, and an app of the same person. */
 interface SignedIn {
@@ -35,8 +36,6 @@ export interface Resident extends Account {
   ended: SignedIn[]
   /** How many requests for a reset link were answered with the success page. */
   accepted: number
-  /** How often the page said of a link that the password is set. */
-  done: Map<string, number>
 }
 
 export interface Day {
@@ -51,25 +50,19 @@ export interface Day {
 }
 
 const HURRY_MS = 15_000
+const AWAY = 'something is away'
 
 export async function addResidents(at: At, count: number): Promise<Resident[]> {
   const verified = (index: number) => index % 3 > 0
   const people = Array.from({ length: count }, (_, index) => addPerson(at, verified(index)))
   return (await Promise.all(people)).map(({ agent: _agent, ...account }) => {
-    return {
-      ...account,
-      passwords: [PASSWORD],
-      signedIn: [],
-      ended: [],
-      accepted: 0,
-      done: new Map(),
-    }
+    return { ...account, passwords: [PASSWORD], signedIn: [], ended: [], accepted: 0 }
   })
 }
 
 /** Lives until `isOver`. Each thing that fails for want of a service is left, as people do, and something else is begun. */
 export async function live(day: Day, person: Resident, isOver: () => boolean): Promise<void> {
-  const acts = { forgets, signsIn, comesBack, asksAndLeaves }
+  const acts = { forgets, signsIn, comesBack, asks }
   while (!isOver()) {
     const [name, act] = pick(Object.entries(acts))
     try {
@@ -87,20 +80,19 @@ export async function live(day: Day, person: Resident, isOver: () => boolean): P
 /** Asks for a link, reads the mail, sets a new password; and finds out that nothing of before is signed in. */
 async function forgets(day: Day, person: Resident) {
   const { at, wrong } = day
-  const link = await asks(day, person)
+  const before = at.mail.mails.length
+  await asks(day, person)
+  const link = await linkAfter(day, person, 'password_reset', before)
   const password = `password ${crypto.randomUUID()}`
   // From now on it may be in force, whatever the answer is.
   person.passwords.push(password)
   const { status, mode } = await postReset(at, link, password)
   // A page that refuses has changed nothing.
   if (status === 400) person.passwords.pop()
-  if (mode !== 'done') throw new Error('the service is away, or the address waits')
+  if (mode !== 'done') throw new Error(AWAY)
   person.passwords = [password]
   const earlier = person.signedIn.splice(0)
   person.ended.push(...earlier)
-  const times = (person.done.get(link) ?? 0) + 1
-  person.done.set(link, times)
-  if (times > 1) wrong.push(`${person.username}: a link worked ${times} times`)
   const again = await postReset(at, link, 'the password of a second use')
   if (again.mode === 'done') wrong.push(`${person.username}: a used link worked again`)
   for (const one of earlier) await isEnded(day, person, one)
@@ -114,47 +106,43 @@ export async function isEnded({ at, wrong }: Day, { username }: Resident, one: S
   if (await isSignedIn(at, one)) wrong.push(`${username}: a session survived a reset`)
 }
 
-async function asks({ at }: Day, person: Resident): Promise<string> {
-  const before = at.mail.mails.length
+/** Asks for a link, and does not wait for its mail. */
+async function asks({ at }: Day, person: Resident) {
   const { mode } = await postForgot(at, person.username)
-  if (mode !== 'sent') throw new Error('the service is away, or the address waits')
+  if (mode !== 'sent') throw new Error(AWAY)
   person.accepted += 1
-  const isIts = (mail: { to: string[]; kind?: string | undefined }) =>
-    mail.kind === 'password_reset' && mail.to.includes(person.email)
-  const newest = () => at.mail.mails.slice(before).findLast(isIts)
-  return (await eventually(`a link for ${person.username}`, newest, HURRY_MS)).link
 }
 
-/** Asks and reads no mail. */
-async function asksAndLeaves({ at }: Day, person: Resident) {
-  const { mode } = await postForgot(at, person.username)
-  if (mode !== 'sent') throw new Error('the service is away, or the address waits')
-  person.accepted += 1
+/** The link of the person's newest mail of a kind, after so many mails to all. */
+async function linkAfter(
+  { at: { mail } }: Day,
+  { email, username }: Resident,
+  kind: MailKind,
+  before: number,
+): Promise<string> {
+  const isIts = (one: ReceivedMail) => one.kind === kind && one.to.includes(email)
+  const newest = () => mail.mails.slice(before).findLast(isIts)
+  return (await eventually(`a link for ${username}`, newest, HURRY_MS)).link
 }
 
 /** Signs in to the client, by a mailed link where the address is not confirmed. */
-async function signsIn({ at, wrong }: Day, person: Resident): Promise<void> {
-  const [password = PASSWORD, ...others] = person.passwords
-  // Which one is in force is not known.
-  if (others.length > 0) throw new Error('the service is away, or the address waits')
+async function signsIn(day: Day, person: Resident): Promise<void> {
+  const { at, wrong } = day
+  const password = knownPassword(person)
   const agent = createUserAgent()
   const before = at.mail.mails.length
   const { answer } = await postLogin(at, { agent, username: person.username }, password)
   if (answer.status === 401) return void wrong.push(`${person.username}: the password is refused`)
   if (answer.mode === 'blocked') {
-    const isIts = (mail: { to: string[]; kind?: string | undefined }) =>
-      mail.kind === 'email_verification' && mail.to.includes(person.email)
-    const find = () => at.mail.mails.slice(before).findLast(isIts)
-    const { link } = await eventually(`a link for ${person.username}`, find, HURRY_MS)
+    const link = await linkAfter(day, person, 'email_verification', before)
     const last = await followWithin(agent, at.oauthUrl, await agent.get(link))
-    if (!hasCode(last.location)) throw new Error('the service is away, or the address waits')
+    if (!hasCode(last.location)) throw new Error(AWAY)
   } else if (!answer.location || !(await finishes(at, { agent, next: answer.location })))
-    throw new Error('the service is away, or the address waits')
+    throw new Error(AWAY)
 }
 
 /** Comes back to what is signed in since, or signs in with a browser and an app. */
 async function comesBack({ at, wrong }: Day, person: Resident) {
-  const [password = PASSWORD, ...others] = person.passwords
   const one = person.signedIn.pop()
   if (one) {
     const next = await refresh(at, one.refreshToken)
@@ -162,10 +150,16 @@ async function comesBack({ at, wrong }: Day, person: Resident) {
     if (next !== undefined) person.signedIn.push({ ...one, refreshToken: next })
     return
   }
-  if (others.length > 0) throw new Error('the service is away, or the address waits')
+  const password = knownPassword(person)
   const agent = createUserAgent()
   if (!(await opens(at, person, password, agent))) wrong.push(`${person.username}: not let in`)
   person.signedIn.push({ agent, refreshToken: await refreshTokenOf(at, person, password) })
+}
+
+/** Throws while it is not known which one is in force. */
+function knownPassword({ passwords: [password = PASSWORD, ...others] }: Resident): string {
+  if (others.length > 0) throw new Error('a reset had no answer')
+  return password
 }
 
 function pick<T>(all: readonly T[]): T {

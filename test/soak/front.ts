@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
+import { freePort } from '../support/serve.ts'
 
 /** What a balancer does: each connection goes to one of the processes that are up, whichever comes next. */
 export async function startFront() {
@@ -7,15 +8,13 @@ export async function startFront() {
   let turn = 0
   const server = createServer((client) => {
     const up = [...ports]
-    const port = up[(turn += 1) % up.length]
     // Nothing listens on port 1: the connection breaks, as where no process is up.
-    const process = connect(port ?? 1, '127.0.0.1')
+    const process = connect(up[(turn += 1) % up.length] ?? 1, '127.0.0.1')
     client.pipe(process).pipe(client)
     client.on('error', () => {}).once('close', () => process.destroy())
     process.on('error', () => {}).once('close', () => client.destroy())
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
+  const port = await freePort()
+  await once(server.listen(port, '127.0.0.1'), 'listening')
   return { url: `http://localhost:${port}`, ports, close: () => server.close() }
 }

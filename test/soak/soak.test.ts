@@ -1,7 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type ExampleServer, outboxIsQuiet, putSettings } from '../support/example-server.ts'
+import { type ExampleServer, putSettings } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithMongo } from '../support/mongod.ts'
@@ -20,10 +21,11 @@ import { startFront } from './front.ts'
 const SECONDS = Number(process.env['SOAK_SECONDS'] ?? 3_600)
 const PEOPLE = 20
 /** All that was under way is over then: leases, retries, interrupted resets. */
-const SETTLED_WITHIN_MS = 180_000
+const SETTLED_WITHIN_MS = 600_000
 
 const SETTINGS = { require_email_verification: 'true', resend_cooldown: '1s' }
-const newKey = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
+const newKey = () => randomBytes(32).toString('base64url')
+const FIRST_KEY = newKey()
 
 describeWithMongo('A long day of three processes on MongoDB', () => {
   const weather = newWeather()
@@ -79,7 +81,7 @@ async function optionsOf(weather: Weather) {
   weather.front = await startFront()
   const port = await freePort()
   weather.front.ports.add(port)
-  const variables = { BASE_URL: weather.front.url, PORT: String(port) }
+  const variables = { BASE_URL: weather.front.url, PORT: String(port), SIGNING_KEYS: FIRST_KEY }
   return { settings: SETTINGS, variables, mail: { answer: () => weather.mail } }
 }
 
@@ -88,11 +90,10 @@ function itKeepsItsPromises(at: Processes, weather: Weather, storage: Storage): 
   const houses: House[] = []
   let growth: string[] = []
 
-  before('the day', async function () {
-    this.timeout((SECONDS + 1_200) * 1_000)
+  before('the day', async () => {
     const { front } = weather
     if (!front) throw new Error('there is no front')
-    let keys = [Buffer.alloc(32, 'a key of the tests ').toString('base64url')]
+    let keys = [FIRST_KEY]
     front.ports.clear()
     await at.server.stop()
     for (let index = 0; index < 3; index += 1) houses.push(newHouse(await freePort()))
@@ -161,25 +162,16 @@ function itKeepsItsPromises(at: Processes, weather: Weather, storage: Storage): 
       }
     })()
     await Promise.all([...lives, troubles])
-    // Connections that nobody uses any more are closed by then.
-    await sleep(10_000)
+    await eventually('nothing is under way', () => isSettled(at), SETTLED_WITHIN_MS)
     growth = await growthOf(witness)
-    for (const house of houses) await close(house, 'stop')
-    await retryNow(at)
-    for (const house of houses) await open(house)
-    await outboxIsQuiet(at.database, SETTLED_WITHIN_MS)
-    await eventually('no reset is interrupted', () => isSettled(at), SETTLED_WITHIN_MS)
     console.log('done:', day.counts, 'mails:', at.mail.mails.length, growth.join(', '))
     console.log('given up:', day.gaveUp)
   })
 
-  after(async function () {
-    this.timeout(60_000)
-    weather.front?.close()
-  })
+  after(() => weather.front?.close())
 
   it('has people who got through their things', () => {
-    for (const act of ['forgets', 'signsIn', 'comesBack', 'asksAndLeaves'])
+    for (const act of ['forgets', 'signsIn', 'comesBack', 'asks'])
       expect(day.counts[act], act).to.be.greaterThan(0)
   })
 
@@ -270,16 +262,15 @@ async function growthOf(house: House): Promise<string[]> {
   ]
 }
 
-/** What waits for its next attempt is due. */
-async function retryNow({ database: { db, pool } }: Processes): Promise<void> {
-  const now = new Date()
-  const later = { available_at: { $gt: now } }
-  await db?.collection('mail_outbox').updateMany(later, { $set: { available_at: now } })
-  await pool?.query('UPDATE mail_outbox SET available_at = $1 WHERE available_at > $1', [now])
-}
+/** A notice over its limit waits, up to a day. */
+const isOpen = ({ state, reason }: Stored) =>
+  ['requested', 'resolved'].includes(String(state)) && reason !== 'throttled'
 
-const isSettled = async (at: Processes) =>
-  (await recordsIn(at.database, 'password_reset_tokens')).every((token) => !token['lease_until'])
+async function isSettled({ database }: Processes): Promise<boolean> {
+  const jobs = await recordsIn(database, 'mail_outbox')
+  const tokens = await recordsIn(database, 'password_reset_tokens')
+  return !jobs.some(isOpen) && !tokens.some((token) => token['lease_until'])
+}
 
 const isEnd = ({ type }: Stored) => /_mail_(?:sent|failed)$/.test(String(type))
 
