@@ -30,14 +30,16 @@ export function typesOf(entry: string): string {
 
 /** All that an entry of the package exports: a line each. */
 export function shapesOf(entry: string): string[] {
-  const all = exportsOfFile(entry).toSorted((a, b) => a.name.localeCompare(b.name))
-  return all.map(({ kind, name, call, declared }) =>
+  return sortedExports(entry).map(({ kind, name, call, declared }) =>
     isType(kind) ? `${kind} ${name} ${declared}` : `${kind} ${call}`,
   )
 }
 
+const sortedExports = (entry: string) =>
+  exportsOfFile(entry).toSorted((a, b) => a.name.localeCompare(b.name))
+
 function exportsOf(entry: string): Export[] {
-  const all = exportsOfFile(entry).toSorted((a, b) => a.name.localeCompare(b.name))
+  const all = sortedExports(entry)
   const silent = all.filter(({ said }) => said === '')
   if (silent.length > 0) throw new Error(`no comment: ${silent.map(({ name }) => name).join(', ')}`)
   return all

@@ -7,13 +7,7 @@ import { createProgram } from '../../cli/program.ts'
 import { exitCodes } from '../../cli/output.ts'
 import { shapesOf } from './exports.ts'
 import { eventShapes } from './events.ts'
-import { membersOf } from './source.ts'
-
-/** The names of the members of an interface, with their types. */
-const members = (name: string) =>
-  [...membersOf(name).values()].map(
-    (line) => /`(?<member>.*?)`/.exec(line)?.groups?.['member'] ?? '',
-  )
+import { declaredMembers } from './source.ts'
 
 const ENTRIES = {
   '.': 'index.ts',
@@ -68,7 +62,7 @@ const GROUPS: [title: string, lines: Iterable<string>][] = [
     `export ${entry}`,
     shapesOf(file),
   ]),
-  ['option', members('AccountFlowsOptions')],
+  ['option', declaredMembers('AccountFlowsOptions').map(({ declared }) => declared)],
   [
     'setting',
     allSettings.map(

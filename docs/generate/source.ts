@@ -33,19 +33,27 @@ export function example(code: string): string {
 const MEMBER =
   /^ {2}(?:\/\*\*(?<doc>[\s\S]*?)\*\/\n {2})?(?<name>\w+)(?<rest>\??[(:][\s\S]*?)(?=\n {2}(?:\/\*\*|\w)|\n$)/gm
 
-/** The members of an interface: each with its type, and what its comment says. */
-export function membersOf(name: string, folder = ''): Map<string, string> {
+/** The members of an interface: how each is declared, on one line, and its comment. */
+export function declaredMembers(name: string, folder = '') {
   const declared = String.raw`^(?:export )?interface ${name}\b[^{]*\{\n`
   const text = sourceOf(new RegExp(declared), folder)
   const [, members = ''] = new RegExp(`${declared}([\\s\\S]*?\\n)\\}`, 'm').exec(text) ?? []
-  return new Map(
-    [...members.matchAll(MEMBER)].map(({ groups: { name = '', rest = '', doc = '' } = {} }) => {
+  return [...members.matchAll(MEMBER)].map(
+    ({ groups: { name = '', rest = '', doc = '' } = {} }) => {
       const signature = `${name}${rest}`.replaceAll(/\s+/g, ' ')
-      const onOneLine = signature.replaceAll('( ', '(').replaceAll(', )', ')')
-      return [name, `- **\`${onOneLine}\`**${said(doc)}`]
-    }),
+      return { name, doc, declared: signature.replaceAll('( ', '(').replaceAll(', )', ')') }
+    },
   )
 }
+
+/** The same as items of a list. */
+export const membersOf = (name: string, folder?: string): Map<string, string> =>
+  new Map(
+    declaredMembers(name, folder).map(({ name, doc, declared }) => [
+      name,
+      `- **\`${declared}\`**${said(doc)}`,
+    ]),
+  )
 
 export function list(name: string, folder = ''): string {
   return [...membersOf(name, folder).values()].join('\n')
