@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { CLIENT, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { sha256 } from '../support/observe.ts'
 import { dump } from '../support/records.ts'
-import { OTHER_HASH, tokenOf, type Person } from '../support/person.ts'
+import { OTHER_HASH, resetForm, tokenOf, type Person } from '../support/person.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a brand new password'
@@ -235,7 +235,7 @@ describe('The admin API explains a link (5)', () => {
       const { link } = await make()
       await works(link)
       const agent = { 'user-agent': 'a curious browser' }
-      const form = { token: tokenOf(link), password: NEW, confirm_password: NEW }
+      const form = resetForm(link, NEW)
       if (of === 'email_verification') await createUserAgent().get(link, agent)
       else await createUserAgent().post(`${h.oauthUrl}/reset-password`, form, agent)
       const { history } = await explain(link)

@@ -8,7 +8,7 @@ import { recordsIn, ofLink, setColumn } from '../support/records.ts'
 import type { Document } from 'mongodb'
 import { type Account, addAccounts, forgot, PASSWORD } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
-import { tokenOf } from '../support/person.ts'
+import { resetForm } from '../support/person.ts'
 import {
   followWithin,
   createUserAgent,
@@ -196,10 +196,6 @@ export function postForgot({ baseUrl }: Url, identifier: string): Promise<Answer
 /** Whatever the answer is; at this process, whichever the link names. */
 export function postReset({ baseUrl }: Url, link: string, password: string): Promise<Answer> {
   return createUserAgent().post(`${baseUrl}/oauth2/reset-password`, resetForm(link, password))
-}
-
-export function resetForm(link: string, password: string) {
-  return { token: tokenOf(link), password, confirm_password: password }
 }
 
 /** `undefined`: the connection broke before there was an answer. */

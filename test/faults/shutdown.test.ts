@@ -15,7 +15,8 @@ import {
 import type { MongoCommand, MongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { shownBy } from '../support/user-agent.ts'
-import { addPerson, linkFor, opens, postForgot, postReset, resetForm } from './people.ts'
+import { resetForm } from '../support/person.ts'
+import { addPerson, linkFor, opens, postForgot, postReset } from './people.ts'
 import { endLeases, OUTAGES, type Processes, scaled, suiteService } from './servers.ts'
 
 /** What the specification of the example server promises. */
@@ -32,7 +33,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     return (await eventually(`the mail to ${username}`, find, AT_ONCE_MS)).link
   }
 
-  it('answers what is in flight, also in the middle of bcrypt, takes nothing new, and exits with 0 (FLT-08)', async function () {
+  it('answers what is in flight, also in the middle of bcrypt, takes nothing new, and exits with 0 (FLT-08)', async () => {
     const [resetter, asker] = [await addPerson(at), await addPerson(at)]
     const link = await linkFor(at, resetter)
     const hashing = nextReply(
@@ -54,22 +55,24 @@ describeWithMongo('The example server on SIGTERM', () => {
     expect(await arrivesAtOnce(asker)).to.include('/reset-password?token=')
   })
 
-  it('exits with 0 while connections are kept alive, busy or silent, and answers every request on them', async function () {
+  it('exits with 0 while connections are kept alive, busy or silent, and answers every request on them', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 8 })
     const url = `${at.oauthUrl}/forgot-password`
-    await Promise.all(Array.from({ length: 8 }, () => send(agent, url)))
+    await Promise.all(Array.from({ length: 8 }, () => get(agent, url)))
     const silent = [connect(at.server.port), connect(at.server.port)]
     for (const socket of silent) socket.on('error', () => {})
     await Promise.all(silent.map((socket) => once(socket, 'connect')))
     silent[1]?.write('GET / HTTP/1.1\r\nHost: loc')
 
-    const inFlight = Array.from({ length: 4 }, () => send(agent, url, 'identifier=nobody'))
+    const form = { identifier: 'nobody' }
+    const posts = Array.from({ length: 4 }, () => begin(at, 'forgot-password', form, agent))
+    const inFlight = await Promise.all(posts)
     let isOver = false
     let answered = 0
     const failures: unknown[] = []
     async function keepBusy() {
       while (!isOver) {
-        expect(await send(agent, url)).to.equal(200)
+        expect(await get(agent, url)).to.equal(200)
         answered += 1
       }
     }
@@ -82,7 +85,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     await Promise.all(busy)
     agent.destroy()
     for (const socket of silent) socket.destroy()
-    expect(await Promise.all(inFlight)).to.deep.equal([200, 200, 200, 200])
+    for (const post of inFlight) expect(await post.answered).to.deep.equal([200, 'sent'])
     expect(exitCode).to.equal(0)
     for (const failure of failures) expect(failure).to.include({ isTaken: false })
 
@@ -97,7 +100,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     await eventually('somebody connects', () => at.mail.mostOpen() > 0)
   }
 
-  it('is not hurried by a second SIGTERM, nor by SIGINT', async function () {
+  it('is not hurried by a second SIGTERM, nor by SIGINT', async () => {
     const person = await addPerson(at)
     const stored = nextReply(at.proxy, isJobStored)
     const asking = forgot(at, person.username)
@@ -114,7 +117,7 @@ describeWithMongo('The example server on SIGTERM', () => {
   })
 
   for (const [kind, takeAway] of Object.entries(OUTAGES)) {
-    it(`answers what is in flight and exits with 0 also while MongoDB ${kind}, and loses no job`, async function () {
+    it(`answers what is in flight and exits with 0 also while MongoDB ${kind}, and loses no job`, async () => {
       const [waiting, inFlight] = [await addPerson(at), await addPerson(at)]
       await mailIsStuck(waiting)
       await takeAway(at.proxy)
@@ -135,7 +138,7 @@ describeWithMongo('The example server on SIGTERM', () => {
     })
   }
 
-  it('loses no job that was accepted, however many come in while it stops', async function () {
+  it('loses no job that was accepted, however many come in while it stops', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const accepted: Account[] = []
       const crowd = await addAccounts(at.database, `round-${round}`, CROWD)
@@ -165,11 +168,12 @@ function exitCodeOf(server: ExampleServer): Promise<number | null | undefined> {
 const isJobStored = ({ name, collection }: MongoCommand) =>
   name === 'update' && collection === 'mail_outbox'
 
-/** Posts a form on a connection of its own, once the server has taken the request. Answers its status and mode. */
+/** Posts a form, once the server has taken the request; by default on a connection of its own. Answers its status and mode. */
 async function begin(
   { oauthUrl }: Pick<Processes, 'oauthUrl'>,
   page: string,
   form: Record<string, string>,
+  agent: Agent | false = false,
 ) {
   const body = new URLSearchParams(form).toString()
   const headers = {
@@ -177,7 +181,7 @@ async function begin(
     'content-length': body.length,
     expect: '100-continue',
   }
-  const sent = request(`${oauthUrl}/${page}`, { agent: false, method: 'POST', headers })
+  const sent = request(`${oauthUrl}/${page}`, { agent, method: 'POST', headers })
   const answered = once(sent, 'response').then(async ([response]) => {
     const { mode } = shownBy(await text(response))
     return [response.statusCode, mode]
@@ -212,14 +216,12 @@ function nextReply(proxy: MongoProxy, matches: (command: MongoCommand) => boolea
 }
 
 /**
- * GET, or POST where there is a form. Answers the status; throws with `isTaken: false` where the server took no such request:
- * it listens no more, or it closed the idle connection at the moment when the client used it again.
+ * Answers the status; throws with `isTaken: false` where the server took no such request: it listens no more, or it closed the idle
+ * connection at the moment when the client used it again.
  */
-function send(agent: Agent, url: string, form?: string): Promise<number | undefined> {
-  const method = form === undefined ? 'GET' : 'POST'
-  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+function get(agent: Agent, url: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const sent = request(url, { agent, method, headers }, (response) => {
+    const sent = request(url, { agent }, (response) => {
       response.on('error', reject)
       response.on('end', () => resolve(response.statusCode))
       response.resume()
@@ -229,6 +231,6 @@ function send(agent: Agent, url: string, form?: string): Promise<number | undefi
       const isTaken = code !== 'ECONNREFUSED' && !(code === 'ECONNRESET' && sent.reusedSocket)
       reject(Object.assign(error, { isTaken }))
     })
-    sent.end(form)
+    sent.end()
   })
 }

@@ -15,6 +15,7 @@ import { eventually } from './eventually.ts'
 import type { Database } from './harness.ts'
 import { freePort } from './serve.ts'
 import { suiteOf } from './suite.ts'
+import { resetForm } from './person.ts'
 import { START_LIMIT_MS, startProcess, untilUp } from './process.ts'
 
 const ADMIN_TOKEN = 'an-admin-token-of-the-tests-long-enough'
@@ -210,10 +211,8 @@ export async function opensForm(link: string): Promise<boolean> {
 /** Sets a new password with a reset link (4.4). */
 export async function resetPassword(link: string, password: string): Promise<void> {
   const url = new URL(link)
-  const token = url.searchParams.get('token') ?? ''
   url.search = ''
-  const form = { token, password, confirm_password: password }
-  const answer = await createUserAgent().post(url, form)
+  const answer = await createUserAgent().post(url, resetForm(link, password))
   expectPage(answer, 200, 'reset-password', 'done')
 }
 

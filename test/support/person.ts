@@ -155,7 +155,7 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
 
     choosesPassword(password: string, link?: string, confirm = password): Promise<Answer> {
       const { href } = new URL(link ?? person.link)
-      const form = { token: tokenOf(href), password, confirm_password: confirm }
+      const form = resetForm(href, password, confirm)
       return show(person.agent.post(href.split('?')[0] ?? '', form))
     },
 
@@ -340,6 +340,13 @@ export function atHand(h: Service) {
     withoutJobs: <T>(work: () => Promise<T>) => withoutJobs(h, work),
   }
 }
+
+/** Of the page that a reset link opens. */
+export const resetForm = (link: string, password: string, confirm = password) => ({
+  token: tokenOf(link),
+  password,
+  confirm_password: confirm,
+})
 
 export function tokenOf(link: string): string {
   return new URL(link).searchParams.get('token') ?? ''
