@@ -195,11 +195,11 @@ describeOnBothTopologies('A reset whose process is killed (FLT-12)', () => {
     expect(faults('token used twice')).to.deep.equal([])
   })
 
-  it('is told to the account by mail', async function () {
+  it('is told to the account by mail', async () => {
     for (const round of rounds) await noticeOf(round)
   })
 
-  it('never overwrites a newer password, and is rejected', async function () {
+  it('never overwrites a newer password, and is rejected', async () => {
     expect(overtaken).to.have.length.greaterThan(0)
     for (const round of overtaken) {
       const { at, person, link, title } = round

@@ -55,7 +55,7 @@ describeWithMongo('The example server while MongoDB is gone', () => {
   itSurvivesOutages(at, OUTAGE_MS, takingAway, () => new URL(at.proxy.uri).host)
 
   for (const [index, step] of steps.entries()) {
-    it(`leaves a reset complete or not begun when it goes away ${step.when} ${step.title} (FLT-09)`, async function () {
+    it(`leaves a reset complete or not begun when it goes away ${step.when} ${step.title} (FLT-09)`, async () => {
       const person = await addPerson(at)
       const link = await linkFor(at, person, RECOVERY_MS)
       const outage = at.proxy.interrupt(

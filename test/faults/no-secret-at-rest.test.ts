@@ -74,7 +74,7 @@ describeWithReplicaSet('No secret at rest, nor in the oplog', () => {
     return dumps
   }
 
-  it('opens a link or the SMTP server, or signs out at a client, while they fail and when they answer', async function () {
+  it('opens a link or the SMTP server, or signs out at a client, while they fail and when they answer', async () => {
     const { database } = at
     const verified = await addAccounts(database, 'verified', ACCOUNTS)
     const unverified = await addAccounts(database, 'unverified', ACCOUNTS, { verified: false })

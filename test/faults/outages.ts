@@ -30,7 +30,7 @@ export function itSurvivesOutages<At extends Reset['at']>(
   host: () => string,
 ): void {
   for (const { kind, begin, mayDoLater } of outages) {
-    it(`answers alike for everybody while it ${kind}, survives, and goes on by itself`, async function () {
+    it(`answers alike for everybody while it ${kind}, survives, and goes on by itself`, async () => {
       const [known, waiting] = [await addPerson(at), await addPerson(at, false)]
       const [banned, early] = [await addPerson(at), await addPerson(at)]
       await disable(at, banned)

@@ -46,7 +46,7 @@ function tellResets(at: PostgresqlService, disturb: (writes: Writes) => Promise<
   const wrong: string[] = []
   const outcomes: string[] = []
 
-  before(async function () {
+  before(async () => {
     const writes = await countingWrites(at.database)
     const reset = await prepareReset(at)
     let milliseconds = 0
@@ -76,7 +76,7 @@ function tellResets(at: PostgresqlService, disturb: (writes: Writes) => Promise<
     expect(outcomes).to.include.members(['complete', 'not begun'])
   })
 
-  it('is told to the account by mail', async function () {
+  it('is told to the account by mail', async () => {
     for (const each of resets) await noticeOf(each)
   })
 

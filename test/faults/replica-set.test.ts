@@ -42,7 +42,7 @@ describeWithThree('A replica set of three whose primary goes', () => {
     return { database, settings: { require_email_verification: 'true' }, isDirect: true }
   })
 
-  before(async function () {
+  before(async () => {
     second = await at.another()
     for (let index = 0; index < PEOPLE; index += 1) users.push(await addPerson(at, index % 2 === 0))
   })
@@ -104,7 +104,7 @@ describeWithThree('A replica set of three whose primary goes', () => {
     ['steps down', stepDown, 0],
     ['is killed', killPrimary, 1],
   ] as const) {
-    it(`loses no mail, no reset and no login where it ${title} (FLT-09)`, async function () {
+    it(`loses no mail, no reset and no login where it ${title} (FLT-09)`, async () => {
       const half = users.slice((part * PEOPLE) / 2, ((part + 1) * PEOPLE) / 2)
       const before = await primary()
       await several(half, AT_ONCE, async (person, index) => {

@@ -80,14 +80,14 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
   const outcomes = new Map<string, number>()
   let deaths = 0
 
-  before(async function () {
+  before(async () => {
     for (const topology of TOPOLOGIES) services.push(await story.start(topology))
     const planFor = await story.plan(services[0] as At)
     await Promise.all(services.map((at, index) => play(at, planFor(index), index)))
     await several(rounds, 4, story.validate)
   })
 
-  after(async function () {
+  after(async () => {
     const faults = FAULTS.map((fault) => `${fault} ${of(fault).length}`)
     const seen = [...outcomes].map(([outcome, times]) => `${outcome} ${times}`)
     console.log(`${story.title}: rounds ${deaths}, ${faults.join(', ')} (${seen.join(', ')})`)

@@ -18,7 +18,7 @@ const LIMIT_MS = 300_000
 describeWithMongo('An SMTP server accepts, and never speaks', () => {
   const at = suiteService({ isDirect: true })
 
-  it(`answers ${REQUESTS} requests alike, with few sockets and little memory (FLT-02)`, async function () {
+  it(`answers ${REQUESTS} requests alike, with few sockets and little memory (FLT-02)`, async () => {
     const accounts = await addAccounts(at.database, 'stalled', ACCOUNTS)
     let mostMemory = 0
 
