@@ -57,6 +57,8 @@ export function createUserAgent() {
     const headers = new Headers(init.headers)
     const cookie = cookiesFor(url)
     if (cookie) headers.set('cookie', cookie)
+    // On a connection that is kept, a late post may meet the server's closing it.
+    headers.set('connection', 'close')
     const response = await fetch(url, { ...init, method, headers, redirect: 'manual' })
     for (const line of response.headers.getSetCookie()) keep(line)
     return answerOf(response, String(url))
