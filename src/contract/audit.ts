@@ -34,7 +34,7 @@ const AUDIT_EVENTS = {
   invitation_completed: {} as Holds<OfLink & { details: EndedSessions }>,
   /** An account was signed out everywhere: by `flows.endSessions`, by an admin, or by its owner with "This wasn't me". */
   sessions_ended: {} as Holds<{ accountId: string; details: EndedSessions }>,
-  /** A client was notified that the account is ended there (back-channel logout), and has ended its sessions. */
+  /** A client was notified that the account is ended there (back-channel logout), and answered 200 or 204. */
   client_logout_sent: {} as Holds<{
     accountId: string
     clientId: string
@@ -54,7 +54,7 @@ const AUDIT_EVENTS = {
   password_changed: {} as Holds<{ accountId: string; details: EndedSessions }>,
   /** Your own page changed the address of an account, and called `flows.emailChanged`. The event has no address. */
   email_changed: {} as Holds<{ accountId: string }>,
-  /** The reader of a mail pressed "This wasn't me". `blocked` names a blocked password, and reveals nothing about a working one. */
+  /** The reader of a mail pressed "This wasn't me". `blocked` is an id of the blocked password, and reveals no password. */
   mail_reported: {} as Holds<{
     accountId: string
     details: { mail: MailKind; password: 'blocked' | 'kept'; done: ReportOutcome; blocked?: string }
@@ -190,9 +190,9 @@ export type NoMail =
 export type MailFailure = NoMail | ErrorCode | 'unexpected_error'
 
 export type TokenEnd =
-  | 'invalidated' // The user asked for a newer link, or the account was signed out everywhere.
+  | 'invalidated' // The user asked for a newer link.
   | 'used'
-  | 'expired'
+  | 'expired' // Also if the account was signed out everywhere.
 
 /** What ended a link: its token, or its account. */
 export type LinkEnd = TokenEnd | 'account_changed' // The password, the address or the account has changed since.

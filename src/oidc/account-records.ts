@@ -80,7 +80,7 @@ export function earliest(...seconds: (number | undefined)[]): number | undefined
 }
 
 /**
- * An adapter that finds the records of an account. With it, ended sessions and tokens are also deleted and counted. Without it, they are
+ * An adapter that deletes the records of an account. With it, ended sessions and tokens are also deleted and counted. Without it, they are
  * dead all the same.
  */
 export interface AccountAdapter extends Adapter {

@@ -53,7 +53,7 @@ export type ClientLogoutJob = ClientLogout & { leaseId: string }
 /** The result of an attempt. Without a `reason`, the previous one stays. */
 type Outcome = ({ state: 'sent' | 'dead'; at: Date } | { retryAt: Date }) & { reason?: string }
 
-/** Notifies a client. Returns `undefined` once the client has ended its sessions. Once the signal aborts, it returns soon. */
+/** Notifies a client. Returns `undefined` once the client has answered 200 or 204. Once the signal aborts, it returns soon. */
 export type NotifyClient = (
   logout: ClientLogout,
   signal: AbortSignal,
