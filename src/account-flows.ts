@@ -57,8 +57,8 @@ export interface AccountFlows extends Login, LoginPassword {
    * Ends all sessions, grants and tokens of the account, and voids all links mailed to it. Call it when you disable an account: no old link
    * works after you enable it again.
    *
-   * A login that begins after this resolves stays valid. A login with the right password may survive if it is already running. If others
-   * know the password, change it first.
+   * Logins that begin after this call has returned are not ended. One that is running meanwhile, with the right password, may survive. If
+   * others know the password, change it first.
    */
   endSessions(accountId: string): Promise<EndedAccount>
   /**
@@ -67,8 +67,8 @@ export interface AccountFlows extends Login, LoginPassword {
    * sessions may live.
    *
    * With `browser`, the session of its request ends too. If that session was alive and of this account, the browser gets a new one of the
-   * same login: `res` sets its cookie. If anything else ends the account's sessions just before or after, the new session ends too. If no
-   * new session can be made, the error is logged, and the person signs in again ([more](passwords.md#the-new-session)).
+   * same login: `res` sets its cookie. If anything else ends the account's sessions at the same time, the new session ends too. If no new
+   * session can be made, the error is logged, and the person signs in again ([more](passwords.md#the-new-session)).
    *
    * @param browser - request and answer of `node:http`, from a page on which the person just proved to know the password.
    * @throws AccountFlowsError `ERR_NOT_ATTACHED` with `browser` before `attach`.

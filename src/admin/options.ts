@@ -35,7 +35,7 @@ export interface AdminJwtOptions {
   algorithms: readonly string[]
   /** The issuer's public keys, or the https address where they are. */
   keys: JSONWebKeySet | URL
-  /** The scope that stands for all three of the admin API; `account-flows:admin` by default. It must not be one of the three. */
+  /** The scope with which a token may do everything; `account-flows:admin` by default. It must not be the name of a single scope. */
   scope?: string
   /** The token's `typ`; `at+jwt` by default, so that an id_token is never accepted. */
   type?: string

@@ -80,7 +80,7 @@ export const AUDIT_EVENT_TYPES = Object.keys(AUDIT_EVENTS).filter((name): name i
   Object.hasOwn(AUDIT_EVENTS, name),
 )
 
-/** If there is a `reason`, no mail follows. `denied`, only for forms: your `beforeForgotPassword` refused the request. */
+/** If there is a `reason`, no mail follows. `denied`, never of an invitation: your `beforeForgotPassword` refused the form. */
 type Requested =
   | (OfMail & { reason?: NoMail; details?: { identifier_hash: string } })
   | (OfMail & { reason: 'denied'; details: { identifier_hash: string } })
@@ -190,9 +190,9 @@ export type NoMail =
 export type MailFailure = NoMail | ErrorCode | 'unexpected_error'
 
 export type TokenEnd =
-  | 'invalidated' // The user asked for a newer link.
+  | 'invalidated' // A newer link replaced it, its mail was given up, or its form was refused in the end.
   | 'used'
-  | 'expired' // Also if the account was signed out everywhere.
+  | 'expired' // Its time is over, or it was voided, for example by a sign-out everywhere.
 
 /** What ended a link: its token, or its account. */
 export type LinkEnd = TokenEnd | 'account_changed' // The password, the address or the account has changed since.
