@@ -57,7 +57,7 @@ export function createUserAgent() {
     const headers = new Headers(init.headers)
     const cookie = cookiesFor(url)
     if (cookie) headers.set('cookie', cookie)
-    // On a connection that is kept, a late post may meet the server's closing it.
+    // The server may close a kept connection at the moment when a late post goes out on it.
     headers.set('connection', 'close')
     const response = await fetch(url, { ...init, method, headers, redirect: 'manual' })
     for (const line of response.headers.getSetCookie()) keep(line)
