@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { APP } from '../support/clients.ts'
 import { ask } from '../support/observe.ts'
 import { dump } from '../support/records.ts'
-import { expectExpired, expectMode, tokenOf } from '../support/person.ts'
+import { expectExpired, expectMode, resetForm, tokenOf } from '../support/person.ts'
 import { createUserAgent } from '../support/user-agent.ts'
 
 const NEW = 'a new password'
@@ -106,7 +106,7 @@ describe('The audit log (6)', () => {
     createUserAgent().post(`${h.oauthUrl}${path}`, form, headers)
   const opens = (link: string) => createUserAgent().get(link, headers)
   const resetBy = (link: string, password = 'a new password') =>
-    post('/reset-password', { token: tokenOf(link), password, confirm_password: password })
+    post('/reset-password', resetForm(link, password))
   const who = { address: '127.0.0.1', userAgent: USER_AGENT }
   it('tells of a reset: requested, mailed and completed, each with who asked and for which client (LOG-06)', async () => {
     const user = await h.addVerified()

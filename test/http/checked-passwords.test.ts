@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts'
 import { expectPage, type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
 import { onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { dump } from '../support/records.ts'
-import { type Person, tokenOf } from '../support/person.ts'
+import { type Person, resetForm, tokenOf } from '../support/person.ts'
 import { padding, type RangeAnswer, type RangeServer, startRangeServer } from '../support/serve.ts'
 import { moveTime } from '../support/time.ts'
 import { words } from '../support/words.ts'
@@ -215,7 +215,7 @@ describe('validatePassword: a judgement of the host’s own', () => {
   })
 
   const refusing = async (headers: Record<string, string> = {}) => {
-    const form = { token: tokenOf(link), password: LEAKED, confirm_password: LEAKED }
+    const form = resetForm(link, LEAKED)
     const answer = await createUserAgent().post(`${h.oauthUrl}/reset-password`, form, headers)
     expectPage(answer, 400, 'reset-password', 'password_host')
     expect(await user.hasPassword(PASSWORD)).to.equal(true)

@@ -25,7 +25,7 @@ import { jobs } from '../support/jobs.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { shapeOf, usableRecord } from '../support/observe.ts'
 import { records } from '../support/records.ts'
-import { type Person, tokenOf } from '../support/person.ts'
+import { type Person, resetForm } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
 
 const LIMIT = 5
@@ -104,7 +104,7 @@ describe('Forms from one address', () => {
     const names = ['known', known.email ?? '', 'waiting', 'banned', 'nobody', '', 'x'.repeat(5_000)]
     await nothingCameOf(async () => {
       const foreign = { identifier: 'known', redirect_uri: 'https://evil.example' }
-      const reset = { token: tokenOf(link), password: NEW, confirm_password: NEW }
+      const reset = resetForm(link, NEW)
       const answers = [
         ...names.map((identifier) => post(address, 'forgot-password', { identifier })),
         ...names.map((username) => post(address, 'resend-verification', { username })),

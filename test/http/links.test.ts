@@ -26,6 +26,7 @@ import {
   expectExpired,
   expectMode,
   personAt,
+  resetForm,
   tokenOf,
   type Person,
 } from '../support/person.ts'
@@ -342,7 +343,7 @@ onEachStore('A way to another link', (technology) => {
       const email = reason === 'changed' ? `new-${user.email}` : user.email
       await end(user)
       await h.isIdle()
-      const form = { token: tokenOf(link), password: 'a password', confirm_password: 'a password' }
+      const form = resetForm(link, 'a password')
       for (const page of [
         await french.get(link),
         await french.post(`${h.oauthUrl}/reset-password`, form),

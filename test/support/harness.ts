@@ -32,7 +32,7 @@ import { readForm } from '../../examples/hosts/page.ts'
 import { firstPartyGrant, grantConsent } from '../../examples/server/consent.ts'
 import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
 import { startMailServer, type MailServerOptions } from './mail-server.ts'
-import { atHand, PASSWORD, type Person, personAt, tokenOf } from './person.ts'
+import { atHand, PASSWORD, type Person, personAt, resetForm } from './person.ts'
 import { describeWithMongo, freshDatabase } from './mongod.ts'
 import { describeWithPostgresql, freshPostgresql } from './postgresql.ts'
 import { serve } from './serve.ts'
@@ -258,12 +258,8 @@ export async function startHarness(options: HarnessOptions = {}) {
     resend: (username: string, headers = {}) =>
       anyone.post(`${oauthUrl}/resend-verification`, { username }, headers),
 
-    reset: (link: string, password: string, confirm = password) =>
-      anyone.post(`${oauthUrl}/reset-password`, {
-        token: tokenOf(link),
-        password,
-        confirm_password: confirm,
-      }),
+    reset: (...typed: Parameters<typeof resetForm>) =>
+      anyone.post(`${oauthUrl}/reset-password`, resetForm(...typed)),
 
     /** Opens the authorization request and posts the credentials; answers the login POST. */
     async login(agent: UserAgent, url: URL, username: string, password = PASSWORD) {
