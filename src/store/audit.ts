@@ -2,8 +2,7 @@
 import type { Clock } from '../clock.ts'
 import type { AuditEvent, AuditEventType, RecordedEvent } from '../contract/audit.ts'
 import { defined, holds, kindOf, type RecordOf } from './kind.ts'
-import type { Records } from './records.ts'
-import { firstWanted, tableOf } from './table.ts'
+import { firstWanted, type Table } from './table.ts'
 
 export const AUDIT_EVENTS = kindOf({
   name: 'audit_events',
@@ -49,8 +48,7 @@ const MAX_AHEAD_MS = 100
 
 export type AuditLog = ReturnType<typeof auditLog>
 
-export function auditLog(records: Records, { now }: Pick<Clock, 'now'>) {
-  const events = tableOf(records, AUDIT_EVENTS)
+export function auditLog(events: Table<EventRecord>, { now }: Pick<Clock, 'now'>) {
   let last = -Infinity
 
   return {

@@ -1,8 +1,7 @@
 /** Back-channel logouts: which clients are to be notified of an ended account, and which have been. */
 import { defined, holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 import { queueOf } from './job-queue.ts'
-import { firstWanted, tableOf } from './table.ts'
-import type { Records } from './records.ts'
+import { firstWanted, type Table } from './table.ts'
 
 const STATES = ['waiting', 'sent', 'dead', 'not_notified'] as const
 
@@ -70,8 +69,7 @@ export interface LogoutFailure {
 export type ClientLogoutStore = ReturnType<typeof clientLogouts>
 
 /** Each record stays for a week after its logout is over. */
-export function clientLogouts(records: Records) {
-  const logouts = tableOf(records, CLIENT_LOGOUTS)
+export function clientLogouts(logouts: Table<ClientLogout>) {
   const queue = queueOf(logouts)
   return {
     /** Adds all in one write. Existing records stay as they are. */

@@ -1,7 +1,6 @@
 /** Cut-offs: the times up to which the sessions of an account are dead (2.4). */
 import { holds, kindOf, type RecordOf } from './kind.ts'
-import type { Records } from './records.ts'
-import { tableOf } from './table.ts'
+import type { Table } from './table.ts'
 import type { Clock } from '../clock.ts'
 
 /** Ends the sessions and tokens of an account, once. */
@@ -44,8 +43,7 @@ const ENDS_KEPT = 20
 export type SessionCutoffStore = ReturnType<typeof cutoffStore>
 
 /** Reads see every earlier answered write, in any process. */
-export function cutoffStore(records: Records) {
-  const cutoffs = tableOf(records, CUTOFFS)
+export function cutoffStore(cutoffs: Table<CutoffRecord>) {
   return {
     /** `undefined`: nothing was ever ended. A damaged record throws, because that answer would revive ended sessions. */
     read: (accountId: string): Promise<SessionCutoffs | undefined> => cutoffs.get(accountId),

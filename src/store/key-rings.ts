@@ -1,7 +1,6 @@
 /** The signing keys of the processes that share the store. Only ids that reveal nothing about the keys are kept. */
 import { holds, kindOf, type RecordOf } from './kind.ts'
-import type { Records } from './records.ts'
-import { tableOf } from './table.ts'
+import type { Table } from './table.ts'
 
 /** The id of a record is the id of its process. */
 export const KEY_RINGS = kindOf({
@@ -12,8 +11,10 @@ export const KEY_RINGS = kindOf({
   isWhole: ({ keyIds }) => Array.isArray(keyIds) && keyIds.every((id) => typeof id === 'string'),
 })
 
+type KeyRingRecord = RecordOf<typeof KEY_RINGS>
+
 /** The keys of one process. The first one signs; all of them verify. */
-export type NotedKeyRing = Pick<RecordOf<typeof KEY_RINGS>, 'id' | 'keyIds'>
+export type NotedKeyRing = Pick<KeyRingRecord, 'id' | 'keyIds'>
 
 const HOUR_MS = 3_600_000
 const MAX_PROCESSES = 1_000
@@ -21,8 +22,7 @@ const MAX_PROCESSES = 1_000
 export type KeyRings = ReturnType<typeof keyRings>
 
 /** @param now - the time of the database, because several processes write notes. */
-export function keyRings(records: Records, now: () => Promise<Date>) {
-  const rings = tableOf(records, KEY_RINGS)
+export function keyRings(rings: Table<KeyRingRecord>, now: () => Promise<Date>) {
   return {
     /** Replaces the note of a process. An empty list: the process has ended, and its note is removed. */
     async note(id: string, keyIds: readonly string[]): Promise<void> {

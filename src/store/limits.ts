@@ -1,8 +1,7 @@
 /** Counts hits in windows that begin with the first hit. The caller decides how many are too many. */
 import type { Clock } from '../clock.ts'
 import { kindOf, type RecordOf } from './kind.ts'
-import type { Records } from './records.ts'
-import { tableOf } from './table.ts'
+import type { Table } from './table.ts'
 
 /** The id of a window is its key. */
 export const RATE_LIMITS = kindOf({
@@ -15,10 +14,11 @@ export const RATE_LIMITS = kindOf({
   isMostlyNew: true,
 })
 
+type Window = RecordOf<typeof RATE_LIMITS>
+
 export type RateLimits = ReturnType<typeof rateLimits>
 
-export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
-  const windows = tableOf(records, RATE_LIMITS)
+export function rateLimits(windows: Table<Window>, { now }: Pick<Clock, 'now'>) {
   return {
     /**
      * Adds one hit under the key, atomically: concurrent callers, in any process, never get the same count. A window ends after `windowMs`
@@ -50,7 +50,7 @@ export function rateLimits(records: Records, { now }: Pick<Clock, 'now'>) {
 }
 
 /** A window without hits counts as none. It is not removed: of two that give back at once, each would remove it. */
-function stateOf(window: RecordOf<typeof RATE_LIMITS> | undefined, at: Date) {
+function stateOf(window: Window | undefined, at: Date) {
   const msToEnd = window ? window.endsAt.getTime() - at.getTime() : 0
   const isOn = window && msToEnd > 0 && window.count > 0
   return isOn ? { count: window.count, msToEnd } : { count: 0, msToEnd: 0 }

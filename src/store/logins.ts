@@ -2,8 +2,7 @@
 import { z } from 'zod'
 import { parametersOf, type RequestParameters } from '../contract/parameters.ts'
 import { holds, kindOf, type RecordOf } from './kind.ts'
-import type { Records } from './records.ts'
-import { tableOf, type Table } from './table.ts'
+import type { Table } from './table.ts'
 import type { SeenCutoffs } from './cutoffs.ts'
 
 /** The contents of a login result of oidc-provider. */
@@ -77,8 +76,7 @@ type WantedLogin =
 
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
 
-export function pendingLogins(records: Records) {
-  const logins = tableOf(records, PENDING_LOGINS)
+export function pendingLogins(logins: Table<PendingLogin>) {
   return {
     /** `false`: the login with this id became void while it waited, and stays. Of the account's others the newest stay: `most` in all. */
     async save(login: PendingLogin, most: number): Promise<boolean> {

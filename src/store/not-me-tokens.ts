@@ -1,8 +1,7 @@
 /** The tokens of "This wasn't me" (3.6): one for each attempt to send a mail. */
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
 import { holds, kindOf, type RecordOf } from './kind.ts'
-import type { Records } from './records.ts'
-import { tableOf } from './table.ts'
+import type { Table } from './table.ts'
 
 /** The id of a record is the lower-case hex SHA-256 of the raw token. */
 export const NOT_ME_TOKENS = kindOf({
@@ -28,13 +27,14 @@ export const NOT_ME_TOKENS = kindOf({
   isWhole: ({ kind }) => isMailKind(kind),
 })
 
+type TokenRecord = RecordOf<typeof NOT_ME_TOKENS>
+
 /** A mail and its original request. */
-export type NotMeToken = Omit<RecordOf<typeof NOT_ME_TOKENS>, 'blockedHash'>
+export type NotMeToken = Omit<TokenRecord, 'blockedHash'>
 
 export type NotMeTokenStore = ReturnType<typeof notMeTokens>
 
-export function notMeTokens(records: Records) {
-  const tokens = tableOf(records, NOT_ME_TOKENS)
+export function notMeTokens(tokens: Table<TokenRecord>) {
   return {
     issue: async (token: NotMeToken): Promise<void> => void (await tokens.insert(token)),
 

@@ -2,7 +2,6 @@
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
 import {
-  MAIL_OUTBOX,
   dead,
   emptied,
   isHeldAt,
@@ -14,8 +13,7 @@ import {
   type NewMailJob,
 } from './outbox-record.ts'
 import { queueOf } from './job-queue.ts'
-import { firstWanted, pagesOf, tableOf, type Table } from './table.ts'
-import type { Records } from './records.ts'
+import { firstWanted, pagesOf, type Table } from './table.ts'
 import { defined } from './kind.ts'
 
 /**
@@ -37,9 +35,7 @@ const MAX = 1_000
 export type MailOutbox = ReturnType<typeof mailOutbox>
 
 /** @param now - the time of the database. */
-export function mailOutbox(records: Records, clock: Clock, now: () => Promise<Date>) {
-  const jobs = tableOf(records, MAIL_OUTBOX)
-
+export function mailOutbox(jobs: Table<JobRecord>, clock: Clock, now: () => Promise<Date>) {
   return {
     ...outboxAdministration(jobs, now),
     ...workOn(jobs, clock),

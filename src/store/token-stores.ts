@@ -1,17 +1,8 @@
 import type { Requester } from '../contract/parameters.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { isLater, type RequestOrder } from './outbox-record.ts'
-import type { Records } from './records.ts'
-import { firstWanted, type Table, tableOf } from './table.ts'
-import {
-  endOf,
-  KINDS,
-  newRecord,
-  type NewToken,
-  type Token,
-  tokenOf,
-  type TokenRecord,
-} from './tokens.ts'
+import { firstWanted, type Table } from './table.ts'
+import { endOf, newRecord, type NewToken, type Token, tokenOf, type TokenRecord } from './tokens.ts'
 
 type Tokens = Table<TokenRecord>
 
@@ -48,9 +39,7 @@ const MAX_TURNS = 100
 export type PasswordTokenStore = ReturnType<typeof passwordTokens>
 
 /** Tokens of reset links (2.1, 3.1), and of invitations, where the reset sets the first password (2.6, 3.4). */
-export function passwordTokens(records: Records, kind: typeof KINDS.resetTokens) {
-  const tokens = tableOf(records, kind)
-
+export function passwordTokens(tokens: Tokens) {
   /** Ends live tokens. Without `upTo` they expire at `at`. With it, tokens of this request and of earlier ones are invalidated. */
   async function revoke(which: Revoked, at: Date): Promise<void> {
     const { upTo, exceptAddress } = which
@@ -143,8 +132,7 @@ const superseded = (record: TokenRecord, by: RequestOrder, at: Date): TokenRecor
 export type VerificationTokenStore = ReturnType<typeof verificationTokens>
 
 /** Tokens of verification links (2.2, 3.2). All links of a user are valid side by side. */
-export function verificationTokens(records: Records) {
-  const tokens = tableOf(records, KINDS.verificationTokens)
+export function verificationTokens(tokens: Tokens) {
   return {
     ...finding(tokens),
     issue: async (token: NewToken): Promise<void> => void (await tokens.insert(newRecord(token))),
