@@ -11,7 +11,7 @@ import type { Invitation } from '../flows/invitation.ts'
 import type { CheckMail } from '../mail/sending.ts'
 import type { CheckedOptions } from '../options.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
 import { object, optional, text } from './schema.ts'
 
@@ -30,7 +30,7 @@ export interface AdminParts extends CommonParts {
   }
   mail: {
     /** Adds a job, and wakes the workers. */
-    add: MailOutbox['add']
+    add: AccountFlowsStore['outbox']['add']
     /** Whether mails can be sent at all. */
     canSend(): boolean
     check: CheckMail

@@ -1,5 +1,5 @@
 import type { Log } from '../contract/index.ts'
-import type { ClientLogout, ClientLogoutState, ClientLogoutStore } from '../store/index.ts'
+import type { AccountFlowsStore, ClientLogout, ClientLogoutState } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 
@@ -10,7 +10,7 @@ const MAX_NAMES = 10
 /** The clients that an account was signed in to, and whether each is notified. */
 export function createClientNotifications(
   isOn: () => boolean,
-  logouts: Pick<ClientLogoutStore, 'find'>,
+  logouts: Pick<AccountFlowsStore['clientLogouts'], 'find'>,
   nameOf: (clientId: string) => Promise<string>,
   log: Log,
 ) {

@@ -7,7 +7,7 @@ import type { Log } from '../log.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
-import type { AccountFlowsStore, MailOutbox, PasswordTokenStore } from '../store/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 import type { LinkStore } from './void-links.ts'
 
@@ -23,7 +23,7 @@ export interface CommonParts {
 export interface FlowParts extends CommonParts {
   store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
   /** Its `add` also wakes the workers. */
-  mailQueue: Pick<MailOutbox, 'add'>
+  mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
   users: UserStore
   passwords: Passwords
   sessions: AccountSessions
@@ -34,7 +34,7 @@ export interface FlowParts extends CommonParts {
 
 export interface PasswordLinkParts extends FlowParts {
   kind: PasswordLinkKind
-  tokens: PasswordTokenStore
+  tokens: AccountFlowsStore['resetTokens']
 }
 
 interface Passwords extends Pick<PasswordRules, 'isAsked' | 'validate'> {

@@ -1,13 +1,13 @@
 /** Voids all that was mailed to an account: its links, its waiting logins, and mails that have not left yet. */
 import { linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
 import type { User, UserStore } from '../contract/index.ts'
-import type { AccountFlowsStore, MailOutbox } from '../store/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 
 /** So long ago that a void link has expired by every clock. */
 const VOIDED_AT = new Date(0)
 
 export interface LinkStore extends Pick<AccountFlowsStore, 'pendingLogins' | TokenPart> {
-  outbox: Pick<MailOutbox, 'requestsOf' | 'supersede'>
+  outbox: Pick<AccountFlowsStore['outbox'], 'requestsOf' | 'supersede'>
 }
 
 /** Voids the mailed links of an account, and ends its waiting logins. A form that was accepted before still sets its password. */

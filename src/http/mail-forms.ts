@@ -14,7 +14,7 @@ import { errorName } from '../errors.ts'
 import type { CommonParts } from '../flows/parts.ts'
 import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
 import type { Settings } from '../settings/table.ts'
-import type { MailOutbox, RateLimits } from '../store/index.ts'
+import type { AccountFlowsStore, RateLimits } from '../store/index.ts'
 import type { SentForm } from './input.ts'
 import type { Pages } from './pages.ts'
 import { networkOf } from './requester.ts'
@@ -29,7 +29,7 @@ export interface ResponseDelay {
 interface MailFormParts extends CommonParts {
   pages: Pages
   cooldown: Cooldown
-  mailQueue: Pick<MailOutbox, 'add'>
+  mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
   keyedHash(text: string): string
   beforeForgotPassword?: BeforeForgotPassword | undefined
   responseDelay: ResponseDelay

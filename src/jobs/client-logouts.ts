@@ -3,8 +3,8 @@ import type { AuditEvent, Log } from '../contract/index.ts'
 import { isStoreUnavailable } from '../errors.ts'
 import { setNewest } from '../store/bounded-map.ts'
 import type {
+  AccountFlowsStore,
   ClientLogoutJob,
-  ClientLogoutStore,
   LogoutFailure,
   NotifyClient,
 } from '../store/index.ts'
@@ -21,7 +21,7 @@ const LAST_RETRY_MS = 15 * 60_000
 interface ClientLogoutParts {
   /** Whether there are clients that can be notified. */
   isOn(): boolean
-  logouts: Pick<ClientLogoutStore, 'claim' | 'settle'>
+  logouts: Pick<AccountFlowsStore['clientLogouts'], 'claim' | 'settle'>
   notify: NotifyClient
   audit(event: AuditEvent): Promise<void>
   clock: Clock

@@ -5,12 +5,12 @@ import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
 import type { Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { defined, WEEK_MS } from '../store/kind.ts'
-import type { MailOutbox, NewMailJob } from '../store/index.ts'
+import type { AccountFlowsStore, NewMailJob } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 
 interface RequestParts {
   /** Its `add` also wakes the workers. */
-  mailQueue: Pick<MailOutbox, 'add'>
+  mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
   settings(): Settings
   clock: Clock
 }

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import type {
+  AccountFlowsStore,
   ClientLogout,
-  ClientLogoutStore,
   NewClientLogout,
   NotifyClient,
 } from '../store/index.ts'
@@ -76,7 +76,7 @@ export type RecordLoggedOutClients = ReturnType<typeof createRecordLoggedOutClie
 
 interface LogoutParts {
   provider(): Provider
-  clientLogouts: ClientLogoutStore
+  clientLogouts: AccountFlowsStore['clientLogouts']
   clock: Clock
   log: Log
 }

@@ -4,7 +4,7 @@ import type { Context } from 'koa'
 import type { Provider, Session } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../contract/index.ts'
-import type { SessionCutoffStore } from '../store/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import { loginSecond, seenAll } from '../store/cutoffs.ts'
 import { must } from '../errors.ts'
 import type { SeenLogins } from './seen-logins.ts'
@@ -15,7 +15,7 @@ type Browser = Pick<Context, 'req' | 'res'>
 interface Parts {
   provider(): Provider
   sessions: Pick<SeenLogins, 'readCutoffs' | 'runAsLogin'>
-  cutoffs: Pick<SessionCutoffStore, 'read'>
+  cutoffs: Pick<AccountFlowsStore['cutoffs'], 'read'>
   clock: Clock
   log: Log
 }

@@ -15,7 +15,7 @@ import {
   type SeenCutoffs,
 } from '../store/cutoffs.ts'
 import type { UserStore } from '../contract/index.ts'
-import type { SessionCutoffStore } from '../store/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import {
   accountStamp,
   earliest,
@@ -30,7 +30,7 @@ const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
 const ENDED_MODELS = new Set(['Session', ...OAUTH_MODELS])
 
 export interface SeenParts {
-  cutoffs: SessionCutoffStore
+  cutoffs: AccountFlowsStore['cutoffs']
   users: Pick<UserStore, 'findById'>
   clock: Clock
 }

@@ -4,7 +4,7 @@ import type { SecretBox } from '../crypto/secret-box.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { nextVersion, type Change } from './history.ts'
 import type { Log } from '../contract/index.ts'
-import type { SettingsStore, StoredSettings } from '../store/index.ts'
+import type { AccountFlowsStore, StoredSettings } from '../store/index.ts'
 import type { Report, Values } from './kinds.ts'
 import {
   failClosed,
@@ -31,7 +31,7 @@ const UNREAD: Settings = {
 export type Held = StoredSettings & OpenedSettings
 
 /** Holds the stored settings in memory, follows their changes, and writes them. */
-export function createHeldSettings(store: SettingsStore, box: SecretBox, log: Log) {
+export function createHeldSettings(store: AccountFlowsStore['settings'], box: SecretBox, log: Log) {
   let held: Held = { version: -1, values: {}, plain: {}, inForce: strictestValues }
   let current = UNREAD
   let reported = new Map<string, { value: string; problem: string }>()

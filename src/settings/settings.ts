@@ -1,7 +1,7 @@
 /** The one keeper that holds, shows and changes the settings (2.5). It knows neither their readers nor how an admin asks for a change. */
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log } from '../contract/index.ts'
-import type { SettingsStore } from '../store/index.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import { applied, isOfLogin, openedSettings, unset } from './change.ts'
 import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './in-force.ts'
 import { historyOf, type Author } from './history.ts'
@@ -27,7 +27,7 @@ type Outcome =
 export type SettingsKeeper = ReturnType<typeof createSettingsKeeper>
 
 export function createSettingsKeeper(
-  store: SettingsStore,
+  store: AccountFlowsStore['settings'],
   box: SecretBox,
   log: Log,
   hasTransport = false,

@@ -66,8 +66,6 @@ export interface LogoutFailure {
   isFinal: boolean
 }
 
-export type ClientLogoutStore = ReturnType<typeof clientLogouts>
-
 /** Each record stays for a week after its logout is over. */
 export function clientLogouts(logouts: Table<ClientLogout>) {
   const queue = queueOf(logouts)

@@ -40,8 +40,6 @@ export type SessionCutoffs = Omit<CutoffRecord, 'id' | 'ends'>
 /** A reset that failed between two effects is repeated within seconds. No account has this many ends in that time. */
 const ENDS_KEPT = 20
 
-export type SessionCutoffStore = ReturnType<typeof cutoffStore>
-
 /** Reads see every earlier answered write, in any process. */
 export function cutoffStore(cutoffs: Table<CutoffRecord>) {
   return {

@@ -32,8 +32,6 @@ type TokenRecord = RecordOf<typeof NOT_ME_TOKENS>
 /** A mail and its original request. */
 export type NotMeToken = Omit<TokenRecord, 'blockedHash'>
 
-export type NotMeTokenStore = ReturnType<typeof notMeTokens>
-
 export function notMeTokens(tokens: Table<TokenRecord>) {
   return {
     issue: async (token: NotMeToken): Promise<void> => void (await tokens.insert(token)),

@@ -32,8 +32,6 @@ const STATES = {
 /** How many are read at a time. Other limits keep an account below it. */
 const MAX = 1_000
 
-export type MailOutbox = ReturnType<typeof mailOutbox>
-
 /** @param now - the time of the database. */
 export function mailOutbox(jobs: Table<JobRecord>, clock: Clock, now: () => Promise<Date>) {
   return {

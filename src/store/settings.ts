@@ -45,8 +45,6 @@ export type SettingsVersion = z.output<typeof Version>
 
 const ID = 'settings'
 
-export type SettingsStore = ReturnType<typeof settingsStore>
-
 export function settingsStore(records: Records) {
   const settings = tableOf(records, SETTINGS)
   return {

@@ -36,8 +36,6 @@ const MAX = 1_000
 /** How often `issue` tries, because another token of the same user may come first. */
 const MAX_TURNS = 100
 
-export type PasswordTokenStore = ReturnType<typeof passwordTokens>
-
 /** Tokens of reset links (2.1, 3.1), and of invitations, where the reset sets the first password (2.6, 3.4). */
 export function passwordTokens(tokens: Tokens) {
   /** Ends live tokens. Without `upTo` they expire at `at`. With it, tokens of this request and of earlier ones are invalidated. */
@@ -128,8 +126,6 @@ const superseded = (record: TokenRecord, by: RequestOrder, at: Date): TokenRecor
   record.liveOf === undefined || isLater(record, by)
     ? record
     : { ...record, liveOf: undefined, invalidatedAt: at }
-
-export type VerificationTokenStore = ReturnType<typeof verificationTokens>
 
 /** Tokens of verification links (2.2, 3.2). All links of a user are valid side by side. */
 export function verificationTokens(tokens: Tokens) {

@@ -1,4 +1,4 @@
-import type { SettingsStore } from '../../src/store/index.ts'
+import type { AccountFlowsStore } from '../../src/store/index.ts'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { memoryMailbox, type AccountFlowsOptions } from '../../src/index.ts'
@@ -245,7 +245,7 @@ const STRICTEST = {
 describe('A damaged settings record (SET-18)', () => {
   let h: Harness
   let store: ReturnType<typeof keptInMemory>
-  let kept: SettingsStore
+  let kept: AccountFlowsStore['settings']
   let isUnreadable: boolean
   const errors: string[] = []
   const secrets = [randomBytes(32)]

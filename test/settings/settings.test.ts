@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { SettingsStore } from '../../src/store/index.ts'
+import type { AccountFlowsStore } from '../../src/store/index.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { parseDuration } from '../../src/settings/kinds.ts'
@@ -15,13 +15,16 @@ const ring = (fill: number) => createSecretBox(createKeyRing([Buffer.alloc(32, f
 
 describe('createSettingsKeeper() (2.5)', () => {
   const logged: string[] = []
-  const keeperOf = (store: SettingsStore = keptInMemory().settings, box = ring(1)) =>
+  const keeperOf = (
+    store: AccountFlowsStore['settings'] = keptInMemory().settings,
+    box = ring(1),
+  ) =>
     createSettingsKeeper(store, box, (level, message, details) => {
       logged.push(JSON.stringify([level, message, details]))
     })
 
   /** One that has looked at the store. */
-  async function startedOn(store?: SettingsStore, box?: ReturnType<typeof ring>) {
+  async function startedOn(store?: AccountFlowsStore['settings'], box?: ReturnType<typeof ring>) {
     const keeper = keeperOf(store, box)
     await keeper.refresh()
     return keeper
@@ -248,7 +251,7 @@ describe('createSettingsKeeper() (2.5)', () => {
   it('never goes back to older settings when a look at the store comes late', async () => {
     const inner = keptInMemory().settings
     let arrives = Promise.resolve()
-    const late: SettingsStore = {
+    const late: AccountFlowsStore['settings'] = {
       ...inner,
       async read() {
         const [stored, arrived] = [await inner.read(), arrives]

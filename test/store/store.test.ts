@@ -15,7 +15,7 @@ import {
   sampleResetToken,
   sampleVerificationToken,
 } from './contract/samples.ts'
-import type { MailOutbox, NewMailJob } from '../../src/store/index.ts'
+import type { AccountFlowsStore, NewMailJob } from '../../src/store/index.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 import { keptOn } from '../support/kept.ts'
 
@@ -327,7 +327,8 @@ describeWithMongo('mongoStore() with a damaged record [full]', () => {
 
   describe('of a mail', () => {
     const JOBS = 'mail_outbox'
-    const claimed = (outbox: MailOutbox) => outbox.claim('resolve', 1, later(1), later(minute))
+    const claimed = (outbox: AccountFlowsStore['outbox']) =>
+      outbox.claim('resolve', 1, later(1), later(minute))
 
     async function oneJob(more: Partial<NewMailJob> = {}) {
       const { outbox } = await emptyStore()

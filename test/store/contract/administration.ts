@@ -1,15 +1,15 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import type {
+  AccountFlowsStore,
   MailJobQuery,
   MailJobStatus,
-  MailOutbox,
   NewMailJob,
 } from '../../../src/store/index.ts'
 import { claimedAgain, jobsIn } from './mail-jobs.ts'
 import { after, atOnce, hour, minute, mustExist, statusIn } from './samples.ts'
 
-export function itAdministersMailJobs(port: () => MailOutbox): void {
+export function itAdministersMailJobs(port: () => AccountFlowsStore['outbox']): void {
   const { added, claim, taken, resolve, sending, isOvertaken, supersedeEarlier } = jobsIn(port)
 
   const statusOf = (id: string, at?: number) => statusIn(port(), id, at)

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { ClientLogout, ClientLogoutStore, NewClientLogout } from '../../../src/store/index.ts'
+import type { AccountFlowsStore, ClientLogout, NewClientLogout } from '../../../src/store/index.ts'
 import { after, atOnce, minute, mustExist, sampleClientLogout } from './samples.ts'
 
-export function itKeepsClientLogouts(port: () => ClientLogoutStore): void {
+export function itKeepsClientLogouts(port: () => AccountFlowsStore['clientLogouts']): void {
   async function added(changes: Partial<NewClientLogout> = {}) {
     const logout = sampleClientLogout(changes)
     await port().add([logout])

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { MailOutbox, RateLimits } from '../../../src/store/index.ts'
+import type { AccountFlowsStore, RateLimits } from '../../../src/store/index.ts'
 import { claimedAgain, jobsIn } from './mail-jobs.ts'
 import { after, atOnce, hour, minute } from './samples.ts'
 
@@ -77,7 +77,7 @@ export function itCountsHits(port: () => RateLimits): void {
 }
 
 /** What the limits of mails need to know of an account: whether it has something to use. */
-export function itKnowsWhatIsLeftToUse(port: () => MailOutbox): void {
+export function itKnowsWhatIsLeftToUse(port: () => AccountFlowsStore['outbox']): void {
   const jobs = jobsIn(port)
   const { claim, taken, resolve, claimed, isUnderWay, supersedeEarlier } = jobs
   const known = { accountId: 'ann' }

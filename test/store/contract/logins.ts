@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
 import type {
+  AccountFlowsStore,
   PendingLoginStore,
   SessionCutoffs,
-  SessionCutoffStore,
   SessionEnd,
 } from '../../../src/store/index.ts'
 import { defined } from '../../../src/store/kind.ts'
@@ -174,7 +174,7 @@ const ENDS: Row[] = [
   ['stay where ends are repeated', [end(5), end(1), exact(3), end(1), end(5)], [6, 6, 3]],
 ]
 
-export function itKeepsCutoffs(port: () => SessionCutoffStore): void {
+export function itKeepsCutoffs(port: () => AccountFlowsStore['cutoffs']): void {
   it('knows of no cut-off before the first', async () => {
     expect(await port().read('ann')).to.equal(undefined)
   })

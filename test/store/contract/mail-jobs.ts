@@ -2,11 +2,11 @@ import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isOtherUnderWay } from '../../../src/mail/limits.ts'
 import { earlierThan, isOvertaken } from '../../../src/mail/resolve.ts'
-import type { MailJob, MailOutbox, MailStage, NewMailJob } from '../../../src/store/index.ts'
+import type { AccountFlowsStore, MailJob, MailStage, NewMailJob } from '../../../src/store/index.ts'
 import { after, claimOne, minute, mustExist, sampleMailJob } from './samples.ts'
 
 /** What the suites do with the jobs of an outbox. */
-export function jobsIn(port: () => MailOutbox) {
+export function jobsIn(port: () => AccountFlowsStore['outbox']) {
   /** Saves a job, later than the one before: the time of the database counts milliseconds. */
   async function added(changes?: Partial<NewMailJob>) {
     const job = sampleMailJob(changes)

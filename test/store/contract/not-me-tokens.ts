@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NotMeToken, NotMeTokenStore } from '../../../src/store/index.ts'
+import type { AccountFlowsStore, NotMeToken } from '../../../src/store/index.ts'
 import { after, atOnce, hour, sampleNotMeToken } from './samples.ts'
 
-export function itKeepsNotMeTokens(port: () => NotMeTokenStore): void {
+export function itKeepsNotMeTokens(port: () => AccountFlowsStore['notMeTokens']): void {
   async function issued(changes: Partial<NotMeToken> = {}) {
     const token = sampleNotMeToken(changes)
     await port().issue(token)

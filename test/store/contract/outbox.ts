@@ -2,11 +2,11 @@ import { expect } from 'chai'
 import { it } from 'mocha'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defined } from '../../../src/store/kind.ts'
-import type { MailJob, MailOutbox } from '../../../src/store/index.ts'
+import type { AccountFlowsStore, MailJob } from '../../../src/store/index.ts'
 import { claimedAgain, jobsIn } from './mail-jobs.ts'
 import { after, atOnce, hour, idOf, minute, sampleMailJob } from './samples.ts'
 
-export function itKeepsMailJobs(port: () => MailOutbox): void {
+export function itKeepsMailJobs(port: () => AccountFlowsStore['outbox']): void {
   const jobs = jobsIn(port)
   const { added, claim, taken, resolve, claimed, ready, sending } = jobs
   const { isOvertaken, supersedeEarlier } = jobs

@@ -3,7 +3,7 @@ import { it } from 'mocha'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditEvent, RecordedEvent } from '../../../src/contract/index.ts'
-import type { AuditLog, AuditQuery, KeyRings, SettingsStore } from '../../../src/store/index.ts'
+import type { AccountFlowsStore, AuditLog, AuditQuery, KeyRings } from '../../../src/store/index.ts'
 import { after, atOnce, eventIn, hour, minute, mustExist } from './samples.ts'
 
 export function itKeepsAuditEvents(port: () => AuditLog): void {
@@ -95,7 +95,7 @@ export function itKeepsAuditEvents(port: () => AuditLog): void {
   })
 }
 
-export function itKeepsSettings(port: () => SettingsStore): void {
+export function itKeepsSettings(port: () => AccountFlowsStore['settings']): void {
   it('replaces all values, and counts', async () => {
     expect(await port().write({ smtp_host: 'a', smtp_from: '' }, 0)).to.equal(true)
     expect(await port().write({ smtp_host: 'b' }, 1)).to.equal(true)

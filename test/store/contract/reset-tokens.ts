@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NewToken, PasswordTokenStore, Token } from '../../../src/store/index.ts'
+import type { AccountFlowsStore, NewToken, Token } from '../../../src/store/index.ts'
 import {
   after,
   atOnce,
@@ -14,7 +14,7 @@ import {
 } from './samples.ts'
 import { expectToken, itFindsTokens } from './tokens.ts'
 
-export function itKeepsResetTokens(port: () => PasswordTokenStore): void {
+export function itKeepsResetTokens(port: () => AccountFlowsStore['resetTokens']): void {
   async function issued(changes: Partial<NewToken> = {}) {
     const token = sampleResetToken(changes)
     expect(await port().issue(token)).to.equal(true)

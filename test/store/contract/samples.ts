@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { endOf } from '../../../src/store/tokens.ts'
 import type {
+  AccountFlowsStore,
   AuditLog,
   MailJob,
-  MailOutbox,
   MailStage,
   NewClientLogout,
   NewMailJob,
@@ -142,13 +142,18 @@ export function sampleClaim(changes: Partial<TokenClaim> = {}): TokenClaim {
 }
 
 /** The next job of a stage. `undefined`: there is none. */
-export async function claimOne(outbox: MailOutbox, stage: MailStage, at: number, leaseMs = minute) {
+export async function claimOne(
+  outbox: AccountFlowsStore['outbox'],
+  stage: MailStage,
+  at: number,
+  leaseMs = minute,
+) {
   const [job] = await outbox.claim(stage, 1, after(at), after(at + leaseMs))
   return job
 }
 
 /** What is told of one job. `undefined`: there is none. */
-export async function statusIn(outbox: MailOutbox, id: string, at = 1) {
+export async function statusIn(outbox: AccountFlowsStore['outbox'], id: string, at = 1) {
   const [status] = await outbox.list({ id, limit: 1 }, after(at))
   return status
 }

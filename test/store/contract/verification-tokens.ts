@@ -1,10 +1,12 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type { NewToken, Token, VerificationTokenStore } from '../../../src/store/index.ts'
+import type { AccountFlowsStore, NewToken, Token } from '../../../src/store/index.ts'
 import { after, atOnce, endIn, sampleVerificationToken } from './samples.ts'
 import { expectToken, itFindsTokens } from './tokens.ts'
 
-export function itKeepsVerificationTokens(port: () => VerificationTokenStore): void {
+export function itKeepsVerificationTokens(
+  port: () => AccountFlowsStore['verificationTokens'],
+): void {
   async function issued(changes: Partial<NewToken> = {}) {
     const token = sampleVerificationToken(changes)
     await port().issue(token)
