@@ -1,15 +1,8 @@
 /** Calls that share a command, and what becomes of a swap whose answer is lost. */
 import type { Clock } from '../clock.ts'
 import { AccountFlowsError } from '../errors.ts'
-import { checkChange, checkId, checkQuery, isDone } from './record-checks.ts'
-import {
-  ANY,
-  type Change,
-  type Kind,
-  type Query,
-  type RecordStore,
-  type Stored,
-} from './record-store.ts'
+import { checkChange, checkId, checkQuery, isDone, isOfAny } from './record-checks.ts'
+import type { Change, Kind, Query, RecordStore, Stored } from './record-store.ts'
 
 /** The most items in one command. */
 const MAX = 100
@@ -98,9 +91,9 @@ type Answer = unknown
 
 async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
   // Of several overwrites of a record, the last one is enough: no caller has read the others.
-  const overwrites = changes.filter(({ revision }) => revision === ANY)
+  const overwrites = changes.filter(isOfAny)
   const last = new Map(overwrites.map((change) => [change.id, change]))
-  const sent = changes.map((change) => (change.revision === ANY && last.get(change.id)) || change)
+  const sent = changes.map((change) => (isOfAny(change) && last.get(change.id)) || change)
   const answers = new Map<Change, Answer>()
   for (let left = [...new Set(sent)]; left.length > 0;) {
     // A command holds at most one change of each record.
@@ -124,8 +117,7 @@ async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Prom
   const found = await store.get(kind, ids).catch((error: unknown) => error)
   if (!Array.isArray(found)) return changes.map(() => found)
   const answers = changes.map(async (change, index): Promise<Answer> => {
-    const { revision } = change
-    const isUnsent = revision === ANY || revision === found[index]?.revision
+    const isUnsent = isOfAny(change) || change.revision === found[index]?.revision
     const again = () => alone(store, kind, change).catch((error: unknown) => error)
     return isDone(change, found[index]) ?? (isUnsent ? again() : lost())
   })

@@ -53,11 +53,12 @@ export function checkLimit(limit: number): void {
  * Throws a `TypeError` unless the id is a text, and the next state is a whole record of its kind. An overwrite of any revision is refused
  * for kinds with unique fields: another record may hold the value.
  */
-export function checkChange(kind: Kind, { id, revision, next }: Change): void {
+export function checkChange(kind: Kind, change: Change): void {
+  const { id, next } = change
   checkId(kind, id)
   if (!next) return
-  const isOfAny = revision === ANY && kind.unique.length > 0
-  must(!isOfAny, `a record of ${kind.name} is swapped by the revision that was read`)
+  const mayTake = !isOfAny(change) || kind.unique.length === 0
+  must(mayTake, `a record of ${kind.name} is swapped by the revision that was read`)
   const { damaged } = storedOf(kind, id, { revision: '', was: '', fields: { ...next } })
   must(damaged === undefined, `${kind.name} takes no such record: ${damaged}`)
 }
@@ -91,6 +92,13 @@ function isOfType(value: unknown, type: FieldType): value is Value {
   if (type === 'json') return value !== undefined && value !== null && typeof value !== 'symbol'
   return typeof value === (type === 'text' ? 'string' : type)
 }
+
+/** Whether a change is made whatever the record is by then. */
+export const isOfAny = ({ revision }: Change) => revision === ANY
+
+/** A damaged record may have lost its revision. */
+export const revisionOf = (found: Stored | undefined): Change['revision'] =>
+  found?.revision === '' ? ANY : found?.revision
 
 /** Whether a change was done, judged by the record after it. `false`: another change of that state was. `undefined`: this is unknown. */
 export function isDone({ revision, next, becomes }: Change, found: Stored | undefined) {

@@ -4,14 +4,8 @@ import { newId } from '../crypto/token.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { createCommands, type Commands } from './batches.ts'
 import { setNewest } from './bounded-map.ts'
-import {
-  ANY,
-  type Change,
-  type Fields,
-  type Kind,
-  type RecordStore,
-  type Stored,
-} from './record-store.ts'
+import { revisionOf } from './record-checks.ts'
+import type { Change, Fields, Kind, RecordStore, Stored } from './record-store.ts'
 
 export type Records = ReturnType<typeof createRecords>
 
@@ -130,10 +124,6 @@ function turnsWith({ get, swap }: Commands, remembered: Map<string, Stored>) {
     return []
   }
 }
-
-/** A damaged record may have lost its revision. */
-export const revisionOf = (found: Stored | undefined): Change['revision'] =>
-  found?.revision === '' ? ANY : found?.revision
 
 /** Applies all changes in order. If one throws, only its own caller fails. */
 function applied(id: string, found: Stored | undefined, turn: Waiting[]) {

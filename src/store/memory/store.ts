@@ -1,16 +1,7 @@
 /** Keeps records and users in this process. It knows kinds and their fields, and never what a record means. */
 import { systemClock, type Clock } from '../../clock.ts'
-import { checkQuery, keptText, storedOf } from '../record-checks.ts'
-import {
-  ANY,
-  type Change,
-  type Fields,
-  type Kind,
-  type Query,
-  type RecordStore,
-  type Stored,
-  type Value,
-} from '../record-store.ts'
+import { checkQuery, isOfAny, keptText, storedOf } from '../record-checks.ts'
+import type { Change, Fields, Kind, Query, RecordStore, Stored, Value } from '../record-store.ts'
 import type { User, UserStore } from '../../contract/index.ts'
 import { equalsInAsciiCase, hashOf } from '../../contract/users.ts'
 
@@ -39,7 +30,7 @@ export function memoryStore({ now }: Pick<Clock, 'now'> = systemClock): MemorySt
     const { id, revision, next, becomes } = change
     const before = table.get(id)
     if (next === undefined && !before) return true
-    if (revision !== ANY && before?.revision !== revision) return false
+    if (!isOfAny(change) && before?.revision !== revision) return false
     if (next === undefined) return table.delete(id)
     if (isTaken(kind, table, change)) return false
     const isFirst = revision === undefined && kind.insertedAt !== undefined

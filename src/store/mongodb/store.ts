@@ -1,16 +1,8 @@
 /** Keeps records in MongoDB. It knows kinds and their fields, and never what a record means. */
 import type { AnyBulkWriteOperation, Collection, Db, Document } from 'mongodb'
 import { AccountFlowsError } from '../../errors.ts'
-import { checkQuery, isDone, keptText, storedOf, textOf } from '../record-checks.ts'
-import {
-  ANY,
-  type Change,
-  type Kind,
-  type Query,
-  type RecordStore,
-  type Stored,
-  type Value,
-} from '../record-store.ts'
+import { checkQuery, isDone, isOfAny, keptText, storedOf, textOf } from '../record-checks.ts'
+import type { Change, Kind, Query, RecordStore, Stored, Value } from '../record-store.ts'
 import {
   createIndexes,
   duplicatesIn,
@@ -81,7 +73,7 @@ export function mongoStore(
 
     async swap(kind, changes) {
       const collection = collectionOf(kind)
-      const isNew = ({ revision }: Change) => revision === undefined || revision === ANY
+      const isNew = (change: Change) => change.revision === undefined || isOfAny(change)
       const others = changes.filter((change) => !isNew(change))
       const done = await Promise.all([
         insert(collection, kind, changes.filter(isNew)),
@@ -109,7 +101,7 @@ async function insert(into: Collection<Kept>, kind: Kind, changes: Change[]): Pr
   const writes = changes.map((change) => insertion(kind, change))
   const taken = await duplicatesIn(into.bulkWrite(writes, { ordered: false }))
   // When two changes overwrite a record that does not exist yet, the later one finds it on the second try.
-  const again = changes.filter(({ revision }, index) => taken.has(index) && revision === ANY)
+  const again = changes.filter((change, index) => taken.has(index) && isOfAny(change))
   const done = changes.filter((_, index) => !taken.has(index))
   return [...done, ...(await insert(into, kind, again))]
 }
@@ -117,7 +109,7 @@ async function insert(into: Collection<Kept>, kind: Kind, changes: Change[]): Pr
 function insertion(kind: Kind, change: Change): AnyBulkWriteOperation<Kept> {
   const [_id, document] = [keptText(change.id), documentOf(kind, change)]
   if (!document) return { deleteOne: { filter: { _id } } }
-  if (change.revision === ANY)
+  if (isOfAny(change))
     return { replaceOne: { filter: { _id }, replacement: document, upsert: true } }
   const { insertedAt } = kind
   if (insertedAt === undefined) return { insertOne: { document } }

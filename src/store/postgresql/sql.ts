@@ -1,14 +1,6 @@
 /** The SQL statements that keep records in PostgreSQL, and the meaning of their rows. */
-import { keptText, storedJson, storedOf, textOf } from '../record-checks.ts'
-import {
-  ANY,
-  type Change,
-  type FieldType,
-  type Kind,
-  type Query,
-  type Stored,
-  type Value,
-} from '../record-store.ts'
+import { isOfAny, keptText, storedJson, storedOf, textOf } from '../record-checks.ts'
+import type { Change, FieldType, Kind, Query, Stored, Value } from '../record-store.ts'
 
 const TYPES: Record<FieldType, string> = {
   text: 'text',
@@ -140,10 +132,10 @@ export function selectionOf(kind: Kind, table: string, query: Query) {
 
 type Sort = 'insert' | 'overwrite' | 'update' | 'remove'
 
-function sortOf({ revision, next }: Change): Sort {
-  if (!next) return 'remove'
-  if (revision === undefined) return 'insert'
-  return revision === ANY ? 'overwrite' : 'update'
+function sortOf(change: Change): Sort {
+  if (!change.next) return 'remove'
+  if (change.revision === undefined) return 'insert'
+  return isOfAny(change) ? 'overwrite' : 'update'
 }
 
 /** A statement for each sort of change, and its input. Each returns the ids that were done, and locks rows in the order of their ids. */

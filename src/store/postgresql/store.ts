@@ -2,16 +2,7 @@
 import { AccountFlowsError } from '../../errors.ts'
 import { checkQuery, keptText } from '../record-checks.ts'
 import type { Kind, RecordStore } from '../record-store.ts'
-import {
-  definitionOf,
-  indexesOf,
-  isRow,
-  nameOf,
-  type Row,
-  selectionOf,
-  swapsOf,
-  storedFrom,
-} from './sql.ts'
+import { definitionOf, indexesOf, isRow, nameOf, selectionOf, storedFrom, swapsOf } from './sql.ts'
 
 /** The `Pool` of `pg`, or PGlite. */
 export interface PostgresPool {
@@ -34,7 +25,7 @@ export function postgresStore(
 ): RecordStore {
   if (typeof prefix !== 'string' || !PREFIX.test(prefix))
     throw new TypeError('prefix must be at most 16 lower-case letters, digits and "_"')
-  const ask = async (text: string, ...values: unknown[]): Promise<Row[]> => {
+  const ask = async (text: string, ...values: unknown[]) => {
     const { rows } = await answeredBy(() => pool.query(text, values), MAX_TURNS)
     return rows.filter(isRow)
   }
