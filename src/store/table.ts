@@ -27,7 +27,11 @@ export function madeFrom<Made extends object>(record: object, made: Made): Made 
 export type Table<T extends { id: string }> = ReturnType<typeof tableOf<T>>
 
 export function tableOf<T extends { id: string }>(records: Records, kind: KindOf<T>) {
-  const read = (stored: Stored) => remember(kind.read(stored), stored)
+  function read(stored: Stored): T | undefined {
+    const record = kind.read(stored)
+    if (record) origins.set(record, stored)
+    return record
+  }
 
   /** Finds damaged records too; their `record` is `undefined`. */
   async function findAll(query: QueryOf<T>) {
@@ -102,12 +106,6 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     updateAll: async (all: readonly Which[], next: (record: T) => T | undefined) =>
       (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
   }
-}
-
-/** Keeps where a record was found. */
-function remember<T extends object>(record: T | undefined, stored: Stored): T | undefined {
-  if (record) origins.set(record, stored)
-  return record
 }
 
 /** The query with the names of the stored fields. */
