@@ -72,17 +72,16 @@ export function clientLogouts(logouts: Table<ClientLogout>) {
   return {
     /** Adds all in one write. Existing records stay as they are. */
     async add(added: readonly NewClientLogout[]): Promise<void> {
-      const adding = added.map((logout) => {
-        const { state, requestedAt, expiresAt } = logout
-        return logouts.insert({
+      const adding = added.map((logout) =>
+        logouts.insert({
           ...logout,
           attempts: 0,
           isForgotten: false,
-          availableAt: requestedAt,
+          availableAt: logout.requestedAt,
           // This covers a logout that no worker ever claims, too.
-          purgeAt: weekAfter(state === 'waiting' ? expiresAt : requestedAt),
-        })
-      })
+          purgeAt: weekAfter(logout.state === 'waiting' ? logout.expiresAt : logout.requestedAt),
+        }),
+      )
       await Promise.all(adding)
     },
 
@@ -90,18 +89,21 @@ export function clientLogouts(logouts: Table<ClientLogout>) {
     async claim(most: number, at: Date, leaseUntil: Date, except: readonly string[]) {
       const seen = new Set(except)
       const below = new Date(at.getTime() + 1)
-      const equal = { state: 'waiting' }
-      const waiting = { equal, by: 'availableAt', below, limit: most } as const
+      const waiting = {
+        equal: { state: 'waiting' },
+        by: 'availableAt',
+        below,
+        limit: most,
+      } as const
       const due = await firstWanted(logouts, waiting, ({ clientId }) => {
         if (seen.has(clientId)) return false
         seen.add(clientId)
         return true
       })
-      const isDue = ({ state, availableAt }: ClientLogout) =>
-        state === 'waiting' && availableAt <= at
       return queue.claim(due, (logout) => {
+        const isDue = logout.state === 'waiting' && logout.availableAt <= at
         const attempts = logout.attempts + 1
-        return isDue(logout) ? { ...logout, attempts, availableAt: leaseUntil } : undefined
+        return isDue ? { ...logout, attempts, availableAt: leaseUntil } : undefined
       })
     },
 
