@@ -35,21 +35,14 @@ const AUDIT_EVENTS = {
   /** An account was signed out everywhere: by `flows.endSessions`, by an admin, or by its owner with "This wasn't me". */
   sessions_ended: {} as Holds<{ accountId: string; details: EndedSessions }>,
   /** A client was notified that the account is ended there (back-channel logout), and answered 200 or 204. */
-  client_logout_sent: {} as Holds<{
-    accountId: string
-    clientId: string
-    details: { attempts: number }
-  }>,
+  client_logout_sent: {} as Holds<OfClient & { details: { attempts: number } }>,
   /**
    * A client was not notified. The reason of the first failure is such as `timeout`, `refused_address` or `http_500`. `gave_up`: no worker
    * tries any more; `details.last` is then why the last attempt failed.
    */
-  client_logout_failed: {} as Holds<{
-    accountId: string
-    clientId: string
-    reason: string
-    details: { attempts: number; last?: string }
-  }>,
+  client_logout_failed: {} as Holds<
+    OfClient & { reason: string; details: { attempts: number; last?: string } }
+  >,
   /** Your own page changed a password, and called `flows.passwordChanged`. All earlier sign-ins are ended. */
   password_changed: {} as Holds<{ accountId: string; details: EndedSessions }>,
   /** Your own page changed the address of an account, and called `flows.emailChanged`. The event has no address. */
@@ -104,6 +97,8 @@ type PasswordLinkRejected = OfLink & { reason: LinkEnd | 'newer_password' }
 type TooManyForms = { reason: 'too_many_requests' }
 
 type OfMail = { accountId?: string | undefined; clientId?: string | undefined }
+
+type OfClient = { accountId: string; clientId: string }
 
 type OfLink = { accountId: string; clientId?: string | undefined }
 
