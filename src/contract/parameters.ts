@@ -52,8 +52,6 @@ export const REQUEST_PARAMETERS = [
   ['state', 'state'],
 ] as const
 
-type ParameterName = (typeof REQUEST_PARAMETERS)[number][1]
-
 /** Appends the request parameters under their names on the wire. */
 export function appendParameters(query: URLSearchParams, parameters: RequestParameters) {
   for (const [field, name] of REQUEST_PARAMETERS) {
@@ -72,7 +70,7 @@ export function formQuery(parameters: RequestParameters, uiLocales: string | und
 
 /** Reads the parameters from a form, a query or a record. */
 export function parametersFrom(fields: {
-  get(name: ParameterName): string | null | undefined
+  get(name: (typeof REQUEST_PARAMETERS)[number][1]): string | null | undefined
 }): RequestParameters {
   const parameters: RequestParameters = {}
   for (const [field, name] of REQUEST_PARAMETERS) {
