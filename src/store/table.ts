@@ -40,10 +40,7 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   }
 
   /** Changes one record by a pure function of it, which may run again. `which`: its id; or what was found of it, which saves a read. */
-  async function change<A>(
-    which: Which,
-    change: (before: T | undefined) => Changed<T, A>,
-  ): Promise<A> {
+  async function change<A>(which: Which, change: (before: T | undefined) => Changed<T, A>) {
     const [id, known] = typeof which === 'string' ? [which] : [which.id, origins.get(which)]
     const mayRead = kind.damagedIsNone ? kind.read : kind.toRecord
     const changeStored = (stored: Stored | undefined) => {
@@ -108,7 +105,6 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   }
 }
 
-/** The query with the names of the stored fields. */
 function storedQuery<T>({ equal = {}, by, ...query }: QueryOf<T>): Query {
   const named = Object.entries(equal).map(([name, values]) => [snakeCase(name), values])
   return { ...query, equal: Object.fromEntries(named), ...defined({ by: by && snakeCase(by) }) }
