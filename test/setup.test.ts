@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { Client } from 'pg'
+import pg from 'pg'
 import { eventually } from './support/eventually.ts'
 import { ROOT, suiteFolder } from './support/folders.ts'
 import { onPath } from './support/missing.ts'
@@ -154,7 +154,7 @@ describeWithPostgresql('The PostgreSQL of the tests [full]', () => {
     const { url, data } = JSON.parse(printed) as { url: string; data: string }
     await eventually('its data are gone', () => !existsSync(data))
     await eventually('nobody answers', async () => {
-      const client = new Client({ connectionString: url })
+      const client = new pg.Client({ connectionString: url })
       const refusal: unknown = await client.connect().catch((error: unknown) => error)
       return Reflect.get(Object(refusal), 'code') === 'ECONNREFUSED'
     })

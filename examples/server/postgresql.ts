@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Pool } from 'pg'
+import pg from 'pg'
 import {
   AccountFlowsError,
   postgresStore,
@@ -32,7 +32,7 @@ const INDEXES = {
 }
 
 export async function postgresStorage(url: string, signingKeys: string[]): Promise<Storage> {
-  const pool = new Pool({ connectionString: url, ...LIMITS_MS })
+  const pool = new pg.Pool({ connectionString: url, ...LIMITS_MS })
   // A connection that is lost while nobody uses it; the next query opens another.
   pool.on('error', () => {})
   try {

@@ -1,4 +1,4 @@
-import { Client } from 'pg'
+import pg from 'pg'
 import { eventually } from '../support/eventually.ts'
 import type { FreshPostgresql } from '../support/postgresql.ts'
 
@@ -43,7 +43,7 @@ export async function countingWrites({ pool, url }: Pick<FreshPostgresql, 'pool'
 
     /** The one of that number, from 1. */
     async hold(number: number) {
-      const holder = new Client({ connectionString: url })
+      const holder = new pg.Client({ connectionString: url })
       // Where the database goes away, the lock does too.
       holder.on('error', () => {})
       await holder.connect()

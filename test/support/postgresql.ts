@@ -10,7 +10,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Suite } from 'mocha'
-import { Client, Pool } from 'pg'
+import pg from 'pg'
 import type { PostgresPool } from '../../src/index.ts'
 import { folderForData } from './folders.ts'
 import { describeWith, install, onPath, partOfTests } from './missing.ts'
@@ -100,12 +100,12 @@ export async function freshPostgresql(from?: PostgresServer) {
 }
 
 /** A pool that says nothing of a connection that is lost while nobody uses it. */
-export function poolOf(connectionString: string, options = ''): Pool {
-  return new Pool({ connectionString, options }).on('error', () => {})
+export function poolOf(connectionString: string, options = ''): pg.Pool {
+  return new pg.Pool({ connectionString, options }).on('error', () => {})
 }
 
-async function administrator(server: Pick<PostgresServer, 'url'>): Promise<Client> {
-  const admin = new Client({ connectionString: server.url() })
+async function administrator(server: Pick<PostgresServer, 'url'>): Promise<pg.Client> {
+  const admin = new pg.Client({ connectionString: server.url() })
   await admin.connect()
   return admin
 }
