@@ -94,7 +94,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const post = createPostForm(checked.allowPrivateNetworks)
   const notify = createNotifyClient({ provider, post, log })
   const clientLogouts = createClientLogouts({ isOn, logouts, notify, audit, clock, log })
-  const notifications = createClientNotifications(isOn, logouts, clients.nameOf, log)
+  const notifications = createClientNotifications(isOn, logouts, clients.namesOf, log)
 
   // The sessions at the provider, how requests go on there, and its checks.
   const own = createOwnAdapter({ providerRecords: store.providerRecords, box, clock })
@@ -187,8 +187,10 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       users,
       settingsKeeper,
       keyed,
-      flows: { ...flows, invite: invitation.invite, clientsOf: notifications.clientsOf },
-      mail: { add: mailQueue.add, canSend: sender.canSend, check: checkMail, views },
+      flows,
+      clients: notifications,
+      mailQueue,
+      mail: { canSend: sender.canSend, check: checkMail, views },
       processes: { keyRings: keyRing.all, dearestCost },
       ...common,
     },
@@ -226,7 +228,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     endSessions: flows.endSessions,
     passwordChanged: flows.passwordChanged,
     emailChanged: flows.emailChanged,
-    invite: (user, parameters) => invitation.invite(user, parameters),
+    invite: (user, parameters) => flows.invite(user, parameters),
     sendVerification: flows.sendVerification,
   }
 }

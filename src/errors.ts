@@ -68,8 +68,10 @@ export function isProduction(): boolean {
   return process.env['NODE_ENV'] === 'production'
 }
 
+export type RefuseWeak = (problem: string) => void
+
 /** Warns of a value that is only for development; in production it throws a `TypeError`. */
-export function refuseWeak(log: Log): (problem: string) => void {
+export function refuseWeak(log: Log): RefuseWeak {
   return (problem) => {
     if (isProduction()) throw new TypeError(problem)
     log('warn', `${problem}; in production this is refused`)

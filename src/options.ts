@@ -17,7 +17,7 @@ import type {
 } from './contract/index.ts'
 import { checkBrand, type Brand } from './views/brand.ts'
 import { logJsonLines, withoutValues } from './log.ts'
-import { isProduction, must, refuseWeak } from './errors.ts'
+import { isProduction, must, refuseWeak, type RefuseWeak } from './errors.ts'
 import { isInTheClear } from './settings/addresses.ts'
 import { canonicalLocale } from './views/locales.ts'
 
@@ -161,8 +161,6 @@ function warnOfTooLittle(bcryptCost: number, { floorMs, jitterMs }: ResponseDela
   if (floorMs + jitterMs > 0) return
   log('warn', 'responseDelay is zero: response times may show who has an account')
 }
-
-type RefuseWeak = (problem: string) => void
 
 function checkBaseUrl(baseUrl: string, refuse: RefuseWeak): URL {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined

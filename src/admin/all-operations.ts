@@ -1,12 +1,12 @@
 import type * as z from 'zod'
-import { auditOperations } from './audit.ts'
-import { doctorOperations } from './doctor.ts'
+import { listAudit } from './audit.ts'
+import { runDoctor } from './doctor.ts'
 import { emailChanged } from './email-changed.ts'
-import { linkOperations } from './links.ts'
+import { explainLink } from './links.ts'
 import { mailOperations } from './mails.ts'
 import type { Operation } from './operation.ts'
 import { outboxOperations } from './outbox.ts'
-import { keysOperations, settingsOperations } from './settings.ts'
+import { rotateKeys, settingsOperations } from './settings.ts'
 import { userOperations } from './users.ts'
 
 // What clients send and receive, by the names of docs/openapi.json.
@@ -33,13 +33,13 @@ export { Accepted, AccountId, EndedSessions, ForgottenAccount, Verification } fr
 export const operations = {
   ...settingsOperations,
   ...mailOperations,
-  ...doctorOperations,
+  runDoctor,
   ...userOperations,
   emailChanged,
   ...outboxOperations,
-  ...auditOperations,
-  ...linkOperations,
-  ...keysOperations,
+  listAudit,
+  explainLink,
+  rotateKeys,
 }
 
 export type OperationName = keyof typeof operations

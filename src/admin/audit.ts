@@ -25,27 +25,25 @@ export const AuditLog = object('Events, the last recorded one first.', {
   events: z.array(AuditEvent),
 })
 
-export const auditOperations = {
-  listAudit: operation({
-    summary: 'Events of the audit log.',
-    query: z.strictObject({
-      account_id: optional(given, 'Of one account.'),
-      type: optional(
-        z.array(oneOf(AUDIT_EVENT_TYPES), `one of ${AUDIT_EVENT_TYPES.join(', ')}`),
-        'Type of event; may be repeated.',
-      ),
-      recorded_from: optional(givenTime, 'Only what was recorded then or later.'),
-      limit,
-    }),
-    answer: AuditLog,
-    async run({ query }, { store, users }) {
-      const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
-      const events = await store.audit.list({ accountId, types, recordedFrom, limit })
-      const named = await usernamesFor(users, events)
-      return { events: events.map((event) => wireOf(AuditEvent, named(event))) }
-    },
+export const listAudit = operation({
+  summary: 'Events of the audit log.',
+  query: z.strictObject({
+    account_id: optional(given, 'Of one account.'),
+    type: optional(
+      z.array(oneOf(AUDIT_EVENT_TYPES), `one of ${AUDIT_EVENT_TYPES.join(', ')}`),
+      'Type of event; may be repeated.',
+    ),
+    recorded_from: optional(givenTime, 'Only what was recorded then or later.'),
+    limit,
   }),
-}
+  answer: AuditLog,
+  async run({ query }, { store, users }) {
+    const { account_id: accountId, type: types, recorded_from: recordedFrom, limit } = query
+    const events = await store.audit.list({ accountId, types, recordedFrom, limit })
+    const named = await usernamesFor(users, events)
+    return { events: events.map((event) => wireOf(AuditEvent, named(event))) }
+  },
+})
 
 const AT_ONCE = 50
 

@@ -179,7 +179,6 @@ export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
   return { cause, summary, advice }
 }
 
-/** Whether the mail that was sent had no link. */
 export const hadNoLink = (event?: RecordedEvent): boolean => event?.details?.['link'] === 'none'
 
 /** Whether the mail server refused this mail. `false`: it accepts no mail. */

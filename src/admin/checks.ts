@@ -1,6 +1,7 @@
 /** What a check answers, and the checks of keys and database, which `doctor` runs. */
 import * as z from 'zod'
 import { reachCodeOf } from '../errors.ts'
+import { finding, type Finding } from '../mail/sending.ts'
 import { MIN_KEY_BYTES } from '../options.ts'
 import { unmetBy } from '../settings/rules.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
@@ -27,14 +28,8 @@ export const CheckReport = object('What the checks found.', {
   checks: z.array(Check),
 })
 
-type Finding = Omit<Check, 'step'>
-
 export function reportOf(checks: Check[]) {
   return { ok: checks.every(({ status }) => status !== 'failed'), checks }
-}
-
-export function finding(status: Check['status'], message: string, advice?: string): Finding {
-  return { status, message, advice }
 }
 
 /** Only the code of an error: messages may quote addresses and credentials. */

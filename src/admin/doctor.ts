@@ -1,12 +1,13 @@
 import type * as z from 'zod'
 import { timeout } from '../clock.ts'
 import { jsonOf } from '../errors.ts'
+import { finding } from '../mail/sending.ts'
 import { isInRange } from '../passwords/range-service.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { isSmtpConfigured } from '../settings/table.ts'
 import { defined } from '../store/kind.ts'
 import { isRecorded } from './audit.ts'
-import { CheckReport, codeOf, databaseChecks, finding, reportOf, type Check } from './checks.ts'
+import { CheckReport, codeOf, databaseChecks, reportOf, type Check } from './checks.ts'
 import { inTime, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { given, object, optional } from './schema.ts'
 
@@ -17,26 +18,24 @@ export const DoctorRequest = object('What to check beyond the server itself.', {
   to: optional(given, 'Also checks that the mail server accepts this address. No mail is sent.'),
 })
 
-export const doctorOperations = {
-  runDoctor: operation({
-    summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
-    body: DoctorRequest,
-    answer: CheckReport,
-    async run({ body: { to }, record }, parts) {
-      if (to !== undefined && !isMailAddress(to)) return notAnAddress(to, 'checked')
-      // Admins ask above all while something does not work, so the check goes on without the record.
-      if (to !== undefined) await isRecorded(parts.log, record('doctor'), 'a check')
-      const checks = await Promise.all([
-        databaseChecks(parts),
-        rangeCheck(parts),
-        storedHashesCheck(parts),
-        baseUrlCheck(parts),
-        mailChecks(parts, to),
-      ])
-      return reportOf(checks.flat())
-    },
-  }),
-}
+export const runDoctor = operation({
+  summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
+  body: DoctorRequest,
+  answer: CheckReport,
+  async run({ body: { to }, record }, parts) {
+    if (to !== undefined && !isMailAddress(to)) return notAnAddress(to, 'checked')
+    // Admins ask above all while something does not work, so the check goes on without the record.
+    if (to !== undefined) await isRecorded(parts.log, record('doctor'), 'a check')
+    const checks = await Promise.all([
+      databaseChecks(parts),
+      rangeCheck(parts),
+      storedHashesCheck(parts),
+      baseUrlCheck(parts),
+      mailChecks(parts, to),
+    ])
+    return reportOf(checks.flat())
+  },
+})
 
 async function mailChecks(parts: AdminParts, to: string | undefined): Promise<Check[]> {
   const { settings, settingsKeeper, options, mail, clock } = parts

@@ -52,26 +52,24 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
   history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
 })
 
-export const linkOperations = {
-  explainLink: operation({
-    summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
-    body: LinkQuery,
-    answer: LinkExplanation,
-    async run({ body, record }, parts) {
-      const facts = await factsOf(parts, body.link)
-      const { link, state, token, user } = facts
-      const events = link && token ? await eventsAbout(parts, link.kind, token) : []
-      await record('link_explain', { accountId: token?.userId, details: { state } })
-      return wireOf(LinkExplanation, {
-        ...(token && fieldsOf(token, user, parts.clock.now())),
-        ...link,
-        ...facts,
-        ...wordsOf(facts),
-        history: events.map((event) => wireOf(AuditEvent, { ...event, username: user?.username })),
-      })
-    },
-  }),
-}
+export const explainLink = operation({
+  summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
+  body: LinkQuery,
+  answer: LinkExplanation,
+  async run({ body, record }, parts) {
+    const facts = await factsOf(parts, body.link)
+    const { link, state, token, user } = facts
+    const events = link && token ? await eventsAbout(parts, link.kind, token) : []
+    await record('link_explain', { accountId: token?.userId, details: { state } })
+    return wireOf(LinkExplanation, {
+      ...(token && fieldsOf(token, user, parts.clock.now())),
+      ...link,
+      ...facts,
+      ...wordsOf(facts),
+      history: events.map((event) => wireOf(AuditEvent, { ...event, username: user?.username })),
+    })
+  },
+})
 
 interface LinkFacts {
   /** `undefined`: the text is no link of this service. */

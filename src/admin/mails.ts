@@ -1,5 +1,11 @@
 import * as z from 'zod'
-import { linkKinds, MAIL_KINDS, mailKinds, mailTemplates } from '../contract/mail-kinds.ts'
+import {
+  linkKinds,
+  MAIL_KINDS,
+  mailKinds,
+  mailTemplates,
+  type MailTemplate,
+} from '../contract/mail-kinds.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
@@ -86,10 +92,10 @@ export const mailOperations = {
       locale: given.default('en').describe('In which language.'),
     }),
     answer: MailPreview,
-    async run({ query }, parts) {
-      const mail = previewMail(parts, query)
-      if (mail) return mail
-      const expected = `one of ${parts.mail.views.locales.join(', ')}`
+    async run({ query: { template, locale } }, parts) {
+      const { locales } = parts.mail.views
+      if (locales.includes(locale)) return previewMail(parts, template, locale)
+      const expected = `one of ${locales.join(', ')}`
       return invalid('There is no such locale.', { key: 'locale', expected, got: 'another locale' })
     },
   }),
@@ -135,26 +141,20 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
   return { ...check, message, advice: `Give it again: --set ${secret} asks for it.` }
 }
 
-/** A mail as it would leave, with made-up values and no token. `undefined`: there is no such mail or locale. */
+/** A mail as it would leave, with made-up values and no token. */
 function previewMail(
   { mail: { views }, options: { oauthUrl }, settings, clock }: AdminParts,
-  asked: { template: string; locale: string },
+  template: MailTemplate,
+  locale: string,
 ) {
-  const { template: name, locale } = asked
-  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === name)
-  if (!views.locales.includes(locale)) return undefined
-  const common = {
+  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === template)
+  const { page, link } = kind ? MAIL_KINDS[kind] : { page: undefined, link: undefined }
+  const locals = {
     username: 'ann',
     at: clock.now(),
     clientName: 'Example App',
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-  }
-  if (name === 'signs-in-elsewhere')
-    return views.mail(name, { ...common, link: '', signsInElsewhere: 'Google' }, { asked: locale })
-  if (!kind) return undefined
-  const { template, page, link } = MAIL_KINDS[kind]
-  const locals = {
-    ...common,
+    ...(!kind && { signsInElsewhere: 'Google' }),
     ...(page === undefined
       ? { link: '' }
       : { link: `${oauthUrl}${page}`, notMe: `${oauthUrl}/not-me` }),

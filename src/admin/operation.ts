@@ -1,13 +1,13 @@
 /** What all operations share: their shape, their parts, their input, and how they refuse. */
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
-import type { EndedAccount, Requester, UserStore } from '../contract/index.ts'
+import type { Requester, UserStore } from '../contract/index.ts'
 import type { Keyed } from '../crypto/keyed.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { CommonParts } from '../flows/parts.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
 import type { Flows } from '../flows/flows.ts'
-import type { Invitation } from '../flows/invitation.ts'
+import type { RequestParts } from '../jobs/request-mail.ts'
 import type { CheckMail } from '../mail/sending.ts'
 import type { CheckedOptions } from '../options.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
@@ -15,22 +15,15 @@ import type { AccountFlowsStore } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
 import { object, optional, text } from './schema.ts'
 
-/** What the admin API works with. */
-export interface AdminParts extends CommonParts {
+export interface AdminParts extends CommonParts, RequestParts {
   options: CheckedOptions
   store: AccountFlowsStore
   users: UserStore
   settingsKeeper: SettingsKeeper
   keyed: Pick<Keyed, 'keyedHash' | 'authorizeSig'>
-  flows: {
-    invite: Invitation['invite']
-    endSessions(accountId: string): Promise<EndedAccount>
-    emailChanged: Flows['emailChanged']
-    clientsOf: ClientNotifications['clientsOf']
-  }
+  flows: Pick<Flows, 'invite' | 'endSessions' | 'emailChanged'>
+  clients: Pick<ClientNotifications, 'clientsOf'>
   mail: {
-    /** Adds a job, and wakes the workers. */
-    add: AccountFlowsStore['outbox']['add']
     /** Whether mails can be sent at all. */
     canSend(): boolean
     check: CheckMail

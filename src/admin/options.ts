@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import type { JSONWebKeySet } from 'jose'
-import { isJsonObject, must } from '../errors.ts'
+import { isJsonObject, must, type RefuseWeak } from '../errors.ts'
 import { isInTheClear } from '../settings/addresses.ts'
 
 /** What a token may do. No scope includes another: `read` looks, `support` acts on an account or a mail, `settings` directs the mails. */
@@ -55,10 +55,8 @@ interface AdminOptions {
   adminJwt?: AdminJwtOptions
 }
 
-type Weak = (problem: string) => void
-
 /** Checks who may use the admin API. Only one of the two ways is allowed, so that the other is not forgotten. */
-export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: Weak) {
+export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: RefuseWeak) {
   must(adminToken === undefined || adminJwt === undefined, 'give adminToken or adminJwt, not both')
   return {
     adminTokens: checkTokens(adminToken, weak),
@@ -66,7 +64,7 @@ export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: Weak) {
   }
 }
 
-function checkTokens(given: AdminOptions['adminToken'], weak: Weak): readonly ScopedToken[] {
+function checkTokens(given: AdminOptions['adminToken'], weak: RefuseWeak): readonly ScopedToken[] {
   const tokens = given === undefined ? [] : [given].flat().map(withScopes)
   const texts = new Set(tokens.map(({ token }) => token))
   must(texts.size === tokens.length, 'adminToken must not have the same token twice')

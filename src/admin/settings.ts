@@ -46,16 +46,14 @@ export const SettingsVersion = object('One version of the settings.', {
   version: count,
   at: optional(time, 'Left out if a person edited the database.'),
   actor: optional(text, 'Who changed them: the token; `initialSettings`: the host.'),
-  changes: optional(
-    list(
-      object('A setting that changed. A value that was not stored is left out.', {
-        key: text,
-        before: optional(text),
-        after: optional(text),
-      }),
-      'Left out if the version before is not kept. The values of secrets are never shown.',
-    ),
-  ),
+  changes: list(
+    object('A setting that changed. A value that was not stored is left out.', {
+      key: text,
+      before: optional(text),
+      after: optional(text),
+    }),
+    'Left out if the version before is not kept. The values of secrets are never shown.',
+  ).optional(),
   settings: z.record(text, text).describe('What was stored, without secrets.'),
 })
 
@@ -148,22 +146,20 @@ export const settingsOperations = {
   }),
 }
 
-export const keysOperations = {
-  rotateKeys: operation({
-    summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
-    answer: KeysRotation,
-    async run({ actor, record }, { options, store, settingsKeeper, clock }) {
-      await record('keys_rotate')
-      const keys = options.secrets.length
-      // A verification link may be signed with any key of the ring.
-      const oldKeysNeededUntil =
-        keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
-      const outcome = await settingsKeeper.reseal({ by: { actor, at: clock.now() } })
-      if (outcome === 'unreadable') return REFUSALS.unreadable
-      return wireOf(KeysRotation, { ...outcome, keys, oldKeysNeededUntil })
-    },
-  }),
-}
+export const rotateKeys = operation({
+  summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
+  answer: KeysRotation,
+  async run({ actor, record }, { options, store, settingsKeeper, clock }) {
+    await record('keys_rotate')
+    const keys = options.secrets.length
+    // A verification link may be signed with any key of the ring.
+    const oldKeysNeededUntil =
+      keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
+    const outcome = await settingsKeeper.reseal({ by: { actor, at: clock.now() } })
+    if (outcome === 'unreadable') return REFUSALS.unreadable
+    return wireOf(KeysRotation, { ...outcome, keys, oldKeysNeededUntil })
+  },
+})
 
 function withoutValues(keys: string[] = []): Record<string, undefined> {
   return Object.fromEntries(keys.map((key) => [key, undefined]))

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { User } from '../contract/index.ts'
 import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
-import type { ClientLogout, ClientLogoutState, SessionCutoffs } from '../store/index.ts'
+import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { Diagnosis } from './causes.ts'
 import { diagnose, hintsOf, mailHistory } from './diagnosis.ts'
@@ -22,18 +22,16 @@ export const UserStatus = object('What support needs to know of an account.', {
   has_password: z.boolean(),
   oauth_sessions_ended_at: optional(time, 'Grants, codes and tokens from then or before are dead.'),
   idp_sessions_ended_at: optional(time, 'Sessions from then or before are dead.'),
-  clients: optional(
-    object(
-      'The clients of the last end of sessions, by what became of them. Left out if there are none.',
-      {
-        ended_at: time,
-        notified: count.describe('They signed the person out.'),
-        waiting: count.describe('They will be told.'),
-        failed: count.describe('They were not told, and there is no other attempt. See the hints.'),
-        not_notified: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
-      },
-    ),
-  ),
+  clients: object(
+    'The clients of the last end of sessions, by what became of them. Left out if there are none.',
+    {
+      ended_at: time,
+      notified: count.describe('They signed the person out.'),
+      waiting: count.describe('They will be told.'),
+      failed: count.describe('They were not told, and there is no other attempt. See the hints.'),
+      not_notified: count.describe('They cannot be told: they have no `backchannel_logout_uri`.'),
+    },
+  ).optional(),
   hints: list(text, 'Why this account may get no mail, or is signed in still, and what to do.'),
   links: list(Link, 'Newest first.'),
   mails: list(MailJob, 'Newest first.'),
@@ -43,15 +41,16 @@ export const UserStatus = object('What support needs to know of an account.', {
 const MAX_EVENTS = 20
 
 export async function readUserStatus(parts: AdminParts, user: User) {
-  const { store, flows } = parts
+  const { store } = parts
   const { id, username, email, emailVerified, disabled } = user
   const [history, links, events, ended, clients] = await Promise.all([
     mailHistory(parts, user),
     linksOf(parts, user),
     store.audit.list({ accountId: id, limit: MAX_EVENTS }),
     store.cutoffs.read(id),
-    flows.clientsOf(id),
+    parts.clients.clientsOf(id),
   ])
+  const { idpAt, oauthAt } = ended ?? {}
   return wireOf(UserStatus, {
     ...diagnose(history),
     id,
@@ -60,8 +59,9 @@ export async function readUserStatus(parts: AdminParts, user: User) {
     emailVerified,
     disabled,
     hasPassword: hashOf(user) !== undefined,
-    oauthSessionsEndedAt: ended?.oauthAt,
-    idpSessionsEndedAt: ended && sessionsEndedAt(ended),
+    oauthSessionsEndedAt: oauthAt,
+    // A cut-off of tokens ends sessions too, so the later of both counts. The first end set both.
+    idpSessionsEndedAt: idpAt && oauthAt && idpAt > oauthAt ? idpAt : oauthAt,
     clients: clientCounts(clients),
     hints: [...hintsOf(history), ...hintsOfClients(clients)],
     links,
@@ -82,11 +82,6 @@ async function linksOf({ store, clock }: AdminParts, user: User) {
     }),
   )
   return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())
-}
-
-// A cutoff of tokens ends sessions too, so the later of both counts.
-function sessionsEndedAt({ idpAt, oauthAt }: SessionCutoffs): Date | undefined {
-  return idpAt && oauthAt && idpAt > oauthAt ? idpAt : (oauthAt ?? idpAt)
 }
 
 function clientCounts(clients: ClientLogout[] = []): z.input<typeof UserStatus>['clients'] {

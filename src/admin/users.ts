@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import type { Requester, User, UserStore } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
-import { newId } from '../crypto/token.ts'
 import type { InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import { isRecorded } from './audit.ts'
@@ -21,15 +20,13 @@ export const EndedSessions = object(
   {
     oauth: optional(count, 'Grants, codes and tokens.'),
     idp: optional(count, 'Sessions and login results.'),
-    clients: optional(
-      object(
-        'Clients that the account was signed in to. Left out if the provider tells no clients.',
-        {
-          notified: count.describe('They are told to sign the person out.'),
-          not_notified: count.describe('They cannot be told. Sign the person out there.'),
-        },
-      ),
-    ),
+    clients: object(
+      'Clients that the account was signed in to. Left out if the provider tells no clients.',
+      {
+        notified: count.describe('They are told to sign the person out.'),
+        not_notified: count.describe('They cannot be told. Sign the person out there.'),
+      },
+    ).optional(),
   },
 )
 
@@ -167,11 +164,9 @@ function changing(action: string, change: typeof verify) {
 const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
 
 function ask(kind: LinkKind): Work<Accepted> {
-  return async ({ id: accountId }, { requester }, { mail, settings, clock }) => {
-    const id = newId()
-    const wanted = { id, accountId, parameters: {}, requester: byAdmin(requester) }
-    await requestMail({ mailQueue: mail, settings, clock }, kind, wanted)
-    return { mail_id: id }
+  return async ({ id: accountId }, { requester }, parts) => {
+    const wanted = { accountId, parameters: {}, requester: byAdmin(requester) }
+    return { mail_id: await requestMail(parts, kind, wanted) }
   }
 }
 

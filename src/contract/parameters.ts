@@ -26,6 +26,9 @@ export interface Requester {
   isAdmin?: boolean
 }
 
+/** Where no browser is behind a request. */
+export const NOBODY: Requester = { address: undefined, userAgent: undefined }
+
 /** A checked form that asks for a link, before anything is done for it. */
 export interface ForgotPasswordRequest {
   /** Which link: `password_reset` of forgot-password, or `email_verification` of resend-verification. */

@@ -1,7 +1,9 @@
 /** Finds accounts, and says whether they may get a mail, and whether they have changed since their link was issued. */
 import { isForFirst, passwordDigest } from '../crypto/password.ts'
 import { equalsInAsciiCase, hashOf, withoutBlanks } from '../contract/users.ts'
-import type { User, UserStore } from '../contract/index.ts'
+import type { RequestParameters, User, UserStore } from '../contract/index.ts'
+import { NOBODY } from '../contract/parameters.ts'
+import { isJsonObject, must } from '../errors.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
@@ -19,7 +21,11 @@ export async function findByIdentifier(users: UserStore, identifier: string): Pr
     users.findByVerifiedEmail(typed),
     findByName(users, identifier),
   ])
-  if (matches.length === 0) return mayBeMeant(typed, named) ? named : 'unknown'
+  if (matches.length === 0) {
+    if (typeof named === 'string' || !typed.includes('@')) return named
+    // A user whose username is another person's address must not learn that no account has verified it.
+    return equalsInAsciiCase(typed, named.email ?? '') ? named : 'unknown'
+  }
   const exact = matches.filter(({ email }) => email === typed)
   return onlyOne(exact.length > 0 ? exact : matches)
 }
@@ -39,12 +45,6 @@ export async function findByName(users: UserStore, typed: string): Promise<UserM
 function onlyOne(users: User[]): UserMatch {
   const [match = 'unknown', another] = users
   return another ? 'ambiguous' : match
-}
-
-// A user whose username is another person's address must not learn that no account has verified it.
-function mayBeMeant(typed: string, named: UserMatch): boolean {
-  if (typeof named === 'string' || !typed.includes('@')) return true
-  return equalsInAsciiCase(typed, named.email ?? '')
 }
 
 export function whyNoMail({ disabled, email }: Pick<User, 'disabled' | 'email'>) {
@@ -79,10 +79,6 @@ export function elsewhereOf({ signsInElsewhere }: User): string | undefined {
   return isName ? place.trim() : undefined
 }
 
-/** Whether the user has no password, and may choose one by a mailed link. */
-const mayChooseFirst = (user: User): boolean =>
-  hashOf(user) === undefined && user.mayChoosePassword === true && user.emailVerified
-
 /** The account as it was when a link was issued, or when its password was checked. */
 type IssuedFor = Pick<PendingLogin, 'email' | 'passwordDigest'>
 
@@ -91,8 +87,19 @@ export function isUnchanged(issued: IssuedFor, user: User): boolean {
 }
 
 export function hasSamePassword(issued: IssuedFor, user: User): boolean {
-  if (isForFirst(issued)) return mayChooseFirst(user)
-  return passwordDigest(user.passwordHash) === issued.passwordDigest
+  const { passwordHash, mayChoosePassword, emailVerified } = user
+  if (!isForFirst(issued)) return passwordDigest(passwordHash) === issued.passwordDigest
+  return hashOf(user) === undefined && mayChoosePassword === true && emailVerified
+}
+
+/** An account and parameters as a host names them in its code, in JavaScript perhaps. No browser is behind its call. */
+export function askedByHost(method: string, who: User | string, parameters: RequestParameters) {
+  const { id: accountId }: { id?: unknown } = typeof who === 'string' ? { id: who } : Object(who)
+  must(typeof accountId === 'string', `${method}: name a user, or its id`)
+  must(isJsonObject(parameters), `${method}: parameters must be an object`)
+  for (const [name, value] of Object.entries(parameters))
+    must(typeof value === 'string', `${method}: ${name} must be a text`)
+  return { accountId, parameters, requester: NOBODY }
 }
 
 /** Whether the address that a link went to is verified, by this link or in another way. */

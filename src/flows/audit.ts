@@ -28,8 +28,9 @@ export function createAudit(store: AuditLog, keepMs: () => number, clock: Clock,
     events,
 
     /** Records an event once, then calls the listeners of the host. Their time and their errors do not matter to the caller. */
-    async record(given: AuditEvent) {
-      const event = withoutLanguages(given)
+    async record(given: AuditEvent & Partial<Requester>) {
+      // These are only for the mail of the requester.
+      const { uiLocales: _locales, acceptLanguage: _accepted, isAdmin: _isAdmin, ...event } = given
       if (!(await store.record(event, keepMs()))) return
       for (const name of ['audit', event.type] as const)
         for (const listener of events.rawListeners(name)) void call(listener, event)
@@ -67,16 +68,6 @@ function detailsOf(error: unknown) {
     // Reading what was thrown may throw too.
     return { error: typeof error }
   }
-}
-
-/** Removes the languages of the requester, which are only for its mail. */
-function withoutLanguages({
-  uiLocales: _uiLocales,
-  acceptLanguage: _acceptLanguage,
-  isAdmin: _isAdmin,
-  ...event
-}: AuditEvent & Partial<Requester>): AuditEvent {
-  return event
 }
 
 /** What each event of a link says. */

@@ -1,17 +1,14 @@
 import type { Log } from '../contract/index.ts'
 import type { AccountFlowsStore, ClientLogout, ClientLogoutState } from '../store/index.ts'
-import { defined } from '../store/kind.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 
 export type ClientNotifications = ReturnType<typeof createClientNotifications>
-
-const MAX_NAMES = 10
 
 /** The clients that an account was signed in to, and whether each is notified. */
 export function createClientNotifications(
   isOn: () => boolean,
   logouts: Pick<AccountFlowsStore['clientLogouts'], 'find'>,
-  nameOf: (clientId: string) => Promise<string>,
+  namesOf: (clientIds: string[]) => Promise<ShownApps>,
   log: Log,
 ) {
   async function unlessFailed<T>(work: () => Promise<T>): Promise<T | undefined> {
@@ -25,12 +22,9 @@ export function createClientNotifications(
   }
 
   const find = async (accountId: string, endId?: string) =>
-    clientsOfNewest(await logouts.find({ accountId, ...defined({ endId }) }))
+    clientsOfNewest(await logouts.find({ accountId, endId }))
 
-  async function shown(clients: ClientLogout[]): Promise<ShownApps> {
-    const named = clients.slice(0, MAX_NAMES).map(({ clientId }) => nameOf(clientId))
-    return { names: await Promise.all(named), more: Math.max(0, clients.length - MAX_NAMES) }
-  }
+  const shown = (clients: ClientLogout[]) => namesOf(clients.map(({ clientId }) => clientId))
 
   return {
     /** Each client of one end, or of the newest end, once. `undefined`: the provider notifies no clients, or the store failed. */

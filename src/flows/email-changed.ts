@@ -1,11 +1,11 @@
 /** What follows when the host changed the address of an account (3.8). */
 import type { User } from '../contract/index.ts'
+import { NOBODY } from '../contract/parameters.ts'
 import { newId } from '../crypto/token.ts'
 import { must } from '../errors.ts'
 import { requestMail, requestNotice } from '../jobs/request-mail.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { whyNoMail } from './account.ts'
-import { NOBODY } from './host-request.ts'
 import type { FlowParts } from './parts.ts'
 import { voidOtherAddresses } from './void-links.ts'
 
@@ -36,20 +36,17 @@ export async function emailChanged(
   if (!user) return mails
   await voidOtherAddresses(store, user)
   const asked = { accountId, parameters: {}, requester: NOBODY }
+  // Also if only its letter case changed, or if another change has brought it back unverified.
+  const wasChanged = from !== user.email || !user.emailVerified
   // An unverified address may be a stranger's.
-  if (emailVerified && typeof from === 'string' && isMailAddress(from) && wasChanged(from, user)) {
+  if (emailVerified && typeof from === 'string' && isMailAddress(from) && wasChanged) {
     mails.noticeId = newId()
     const notice = { id: mails.noticeId, sendTo: from, isUnverified: false, ...asked }
     await requestNotice(parts, { ...notice, kind: 'email_changed' })
   }
   if (!user.emailVerified && whyNoMail(user) === undefined) {
-    mails.mailId = newId()
-    await requestMail(parts, 'email_verification', { id: mails.mailId, ...asked })
+    mails.mailId = await requestMail(parts, 'email_verification', asked)
   }
   await audit({ id: newId(), type: 'email_changed', at: clock.now(), accountId })
   return mails
 }
-
-/** Also if only its letter case changed, or if another change has brought it back unverified. */
-const wasChanged = (from: string, { email, emailVerified }: User) =>
-  from !== email || !emailVerified

@@ -2,27 +2,27 @@
  * E-mail verification during the login (3.2). `open` checks a link without using it up; `confirm` and `confirmByCode` verify.
  * `sendVerification` is for the sign-up page of a host (3.8).
  */
-import { hashToken, isToken, newId } from '../crypto/token.ts'
+import { hashToken, isToken } from '../crypto/token.ts'
 import type { RequestParameters, LinkEnd, Requester, User } from '../contract/index.ts'
-import { parametersOf, isSameRequest, type VerificationReason } from '../contract/parameters.ts'
+import { isSameRequest, parametersOf, type VerificationReason } from '../contract/parameters.ts'
 import type { VerificationLink } from '../crypto/verification-link.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
-import { isVerified } from './account.ts'
+import { askedByHost, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
-import { askedByHost, NOBODY } from './host-request.ts'
 import {
+  faultOf,
   findLink,
-  linkContext,
   MAX_MAILED,
   requestRenewal,
+  UNKNOWN,
   verificationState,
   type LinkContext,
 } from './link-state.ts'
 import { codeOf, tryCode, type CodeOutcome } from './login-code.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
-import { block, isLoginOf, isWaitingPage, type BrowserRequester } from './waiting-login.ts'
+import { block, isLoginOf, isWaitingPage } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */
 export interface OpenedLink {
@@ -34,11 +34,8 @@ export interface OpenedLink {
   here: PendingLogin | undefined
 }
 
-export interface LinkRefusal extends LinkContext {
-  /** `verified`: the account was verified in another way, and the link is no longer needed. */
-  refusal: 'expired' | 'verified'
-  reason: VerificationReason
-}
+/** `verified`: the account was verified in another way, and the link is no longer needed. */
+export type LinkRefusal = LinkContext & { fault: VerificationReason | 'verified' }
 
 export function createEmailVerification(parts: FlowParts) {
   const { users, settings } = parts
@@ -59,12 +56,12 @@ export function createEmailVerification(parts: FlowParts) {
 
     async renew(link: VerificationLink, by: Requester, form?: string) {
       const found = await find(parts, link)
-      if ('refusal' in found) return found
+      if ('fault' in found) return found
       const { token } = found
       const state = verificationState(found)
       if (state !== 'expired' && state !== 'usable') return refuse(parts, token, state, by)
       const context = await requestRenewal(parts, 'email_verification', token, by, form)
-      return { refusal: undefined, ...context }
+      return { fault: undefined, ...context }
     },
 
     /** Verifies the address, and ends the waiting logins of the account, except `goesOn`. It refuses if another request was first. */
@@ -89,24 +86,24 @@ const isGenuine = (parts: FlowParts, { token, parameters, authorizeSig }: Verifi
   isToken(token) && parts.keyed.authorizeSig.verify(authorizeSig, token, parameters)
 
 async function find(parts: FlowParts, link: VerificationLink) {
-  if (!isGenuine(parts, link)) return unknownLink({})
+  if (!isGenuine(parts, link)) return UNKNOWN
   const found = await findLink(parts, 'email_verification', link.token, parts.sessions)
-  return found && isSameRequest(found.token.parameters, link.parameters)
-    ? found
-    : unknownLink(link.parameters)
+  if (found && isSameRequest(found.token.parameters, link.parameters)) return found
+  // We signed these parameters, so the page may carry them on.
+  return { ...UNKNOWN, parameters: link.parameters }
 }
 
 async function open(
   parts: FlowParts,
   link: VerificationLink,
-  { browser, ...requester }: BrowserRequester,
+  requester: Requester,
+  browser: string | undefined,
 ): Promise<OpenedLink | LinkRefusal> {
   const found = await find(parts, link)
-  if ('refusal' in found) return found
+  if ('fault' in found) return found
   const { token, account, end } = found
   const state = verificationState(found)
-  if (found.state === 'usable' && state === 'used')
-    return { refusal: 'verified', reason: state, ...linkContext(token) }
+  if (found.state === 'usable' && state === 'used') return faultOf(token, 'verified')
   if (state !== 'usable' || !account)
     return refuse(parts, token, state === 'usable' ? 'changed' : state, requester, end)
   return { username: account.username, token, ...(await loginsOf(parts, token, account, browser)) }
@@ -130,10 +127,6 @@ async function loginsOf(
   return { login, here: valid(newest) ?? own }
 }
 
-/** Pass only parameters that we signed: the page carries them on. */
-export const unknownLink = (parameters: RequestParameters) =>
-  ({ refusal: 'expired', reason: 'unknown', parameters, locale: undefined }) as const
-
 /** Records one event an hour for each link and reason: no limit counts GET requests, so they could fill the log. */
 async function refuse(
   { audit, clock }: FlowParts,
@@ -146,7 +139,7 @@ async function refuse(
   const because = reason === 'used' ? 'already_verified' : end
   const event = { ...eventBy(clock, token, by), id: `rejected:${token.id}:${because}:${hour}` }
   await audit({ ...event, type: 'email_verification_rejected', reason: because })
-  return { refusal: 'expired', reason, ...linkContext(token) } as const
+  return faultOf(token, reason)
 }
 
 /** @returns `false`: another request verified the address, or its links were voided just now. */
@@ -188,7 +181,5 @@ export async function sendVerification(
   parameters: RequestParameters = {},
 ): Promise<{ mailId: string }> {
   const asked = askedByHost('sendVerification', who, parameters)
-  const id = newId()
-  await requestMail(parts, 'email_verification', { id, ...asked, requester: NOBODY })
-  return { mailId: id }
+  return { mailId: await requestMail(parts, 'email_verification', asked) }
 }

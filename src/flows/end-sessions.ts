@@ -1,12 +1,11 @@
 /** Ends the sessions of an account, alone or after the host replaced its password (3.5). `new-password.ts` does so after a link (3.3). */
 import type { EndedAccount, EndedSessions } from '../contract/index.ts'
+import { NOBODY } from '../contract/parameters.ts'
 import { newId } from '../crypto/token.ts'
 import { BY_HOST, requestPasswordNotice } from '../jobs/request-mail.ts'
 import { secondAfter, type SessionEnd } from '../store/cutoffs.ts'
-import { defined } from '../store/kind.ts'
 import { whyNoMail } from './account.ts'
 import { isNotified } from './client-notifications.ts'
-import { NOBODY } from './host-request.ts'
 import type { Browser, FlowParts } from './parts.ts'
 import { voidEverything } from './void-links.ts'
 
@@ -39,12 +38,12 @@ export const endSessions = (parts: FlowParts, accountId: string) =>
 async function endAll(
   { store, sessions, clients, clock }: FlowParts,
   accountId: string,
-  { id, idpAt }: { id: string; idpAt?: Date | undefined },
+  { id, idpAt }: Pick<SessionEnd, 'id' | 'idpAt'>,
   record: (ended: SessionEnd & { accountId: string; details: EndedSessions }) => Promise<void>,
 ): Promise<EndedAccount> {
   const at = clock.now()
   await voidEverything(store, accountId)
-  const details = await sessions.end(accountId, { id, at, ...defined({ idpAt }) })
+  const details = await sessions.end(accountId, { id, at, idpAt })
   const signedOut = await clients.clientsOf(accountId, id)
   await record({ id, at, accountId, details })
   await secondAfter(clock, at)

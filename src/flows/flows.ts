@@ -6,7 +6,7 @@
 import { emailChanged } from './email-changed.ts'
 import { createEmailVerification, sendVerification } from './email-verification.ts'
 import { endSessions, passwordChanged } from './end-sessions.ts'
-import { createInvitation } from './invitation.ts'
+import { invite } from './invitation.ts'
 import { createNotMe } from './not-me.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
@@ -16,10 +16,11 @@ export type Flows = ReturnType<typeof createFlows>
 
 export const createFlows = (parts: FlowParts) => ({
   passwordReset: createPasswordLink(parts, 'password_reset'),
-  invitation: createInvitation(parts),
+  invitation: createPasswordLink(parts, 'invitation'),
   verification: createEmailVerification(parts),
   waitingLogins: createWaitingLogins(parts),
   notMe: createNotMe(parts),
+  invite: invite.bind(undefined, parts),
   endSessions: endSessions.bind(undefined, parts),
   passwordChanged: passwordChanged.bind(undefined, parts),
   sendVerification: sendVerification.bind(undefined, parts),

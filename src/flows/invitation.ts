@@ -1,11 +1,9 @@
 /** Invites an account without a password to choose one (3.4). The link works like that of a reset. */
-import { newId } from '../crypto/token.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { RequestParameters, User } from '../contract/index.ts'
-import { whyNoInvitation, whyNoMail } from './account.ts'
-import { askedByHost, NOBODY } from './host-request.ts'
+import { NOBODY } from '../contract/parameters.ts'
+import { askedByHost, whyNoInvitation, whyNoMail } from './account.ts'
 import type { FlowParts } from './parts.ts'
-import { createPasswordLink } from './password-link.ts'
 
 /**
  * `mailId`: a worker mails the invitation, if the limits allow it. By this id, the admin API shows what became of the mail. `refused`: no
@@ -16,25 +14,19 @@ export type Invited = { mailId: string } | { refused: InvitationRefusal }
 export type InvitationRefusal =
   'not_found' | 'disabled' | 'no_address' | 'bad_address' | 'has_password' | 'unsupported'
 
-export type Invitation = ReturnType<typeof createInvitation>
-
-export const createInvitation = (parts: FlowParts) => ({
-  ...createPasswordLink(parts, 'invitation'),
-
-  /** Asks for an invitation. The account is checked now, when the mail is sent, and when the link is used. */
-  async invite(
-    who: User | string,
-    parameters: RequestParameters = {},
-    requester = NOBODY,
-  ): Promise<Invited> {
-    const { accountId } = askedByHost('invite', who, parameters)
-    if (!parts.users.setFirstPassword) return { refused: 'unsupported' }
-    const user = await parts.users.findById(accountId)
-    if (!user) return { refused: 'not_found' }
-    const refused = whyNoMail(user) ?? whyNoInvitation(user)
-    if (refused) return { refused }
-    const id = newId()
-    await requestMail(parts, 'invitation', { id, accountId, parameters, requester })
-    return { mailId: id }
-  },
-})
+/** Asks for an invitation. The account is checked now, when the mail is sent, and when the link is used. */
+export async function invite(
+  parts: FlowParts,
+  who: User | string,
+  parameters: RequestParameters = {},
+  requester = NOBODY,
+): Promise<Invited> {
+  const { accountId } = askedByHost('invite', who, parameters)
+  if (!parts.users.setFirstPassword) return { refused: 'unsupported' }
+  const user = await parts.users.findById(accountId)
+  if (!user) return { refused: 'not_found' }
+  const refused = whyNoMail(user) ?? whyNoInvitation(user)
+  if (refused) return { refused }
+  const wanted = { accountId, parameters, requester }
+  return { mailId: await requestMail(parts, 'invitation', wanted) }
+}

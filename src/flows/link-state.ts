@@ -31,6 +31,14 @@ export const linkContext = (token: Token): LinkContext => ({
   isFirst: isForFirst(token),
 })
 
+export const faultOf = <Fault extends string>(token: Token, fault: Fault) => ({
+  fault,
+  ...linkContext(token),
+})
+
+/** No token of ours. */
+export const UNKNOWN: LinkContext & { fault: 'unknown' } = { fault: 'unknown', parameters: {} }
+
 /** Asks for a new link in place of this one. Its language is that of the old mail, unless `by` names another. */
 export async function requestRenewal(
   parts: FlowParts,

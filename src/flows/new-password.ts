@@ -68,7 +68,6 @@ async function verifyByReset(parts: FlowParts, reset: ClaimedToken, by: Finisher
   await audit({ ...event, type: 'email_verification_completed' })
 }
 
-/** Whether the link sets the first password. */
 const setsFirst = (kind: PasswordLinkKind, token: Token) =>
   kind === 'invitation' || isForFirst(token)
 

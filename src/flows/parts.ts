@@ -3,13 +3,13 @@ import type { Clock } from '../clock.ts'
 import type { AuditEvent, EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
 import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
 import type { Keyed } from '../crypto/keyed.ts'
+import type { RequestParts } from '../jobs/request-mail.ts'
 import type { Log } from '../log.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 import type { ClientNotifications } from './client-notifications.ts'
-import type { LinkStore } from './void-links.ts'
 
 /** What flows, mails, pages and the admin API all get. */
 export interface CommonParts {
@@ -20,10 +20,8 @@ export interface CommonParts {
   log: Log
 }
 
-export interface FlowParts extends CommonParts {
-  store: LinkStore & Pick<AccountFlowsStore, 'notMeTokens' | 'limits'>
-  /** Its `add` also wakes the workers. */
-  mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
+export interface FlowParts extends CommonParts, RequestParts {
+  store: AccountFlowsStore
   users: UserStore
   passwords: Passwords
   sessions: AccountSessions

@@ -9,10 +9,12 @@ import { endOf } from '../store/tokens.ts'
 import type { Token } from '../store/index.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
 import {
+  faultOf,
   findLink,
   linkContext,
   linkState,
   requestRenewal,
+  UNKNOWN,
   type FoundLink,
   type LinkContext,
 } from './link-state.ts'
@@ -97,10 +99,6 @@ export type RefusedLink = LinkContext & { fault: LinkReason }
 export interface CompletedLink extends LinkContext {
   apps: SignedOutApps | undefined
 }
-
-const UNKNOWN: RefusedLink = { fault: 'unknown', parameters: {} }
-
-const faultOf = (token: Token, fault: LinkReason) => ({ fault, ...linkContext(token) })
 
 async function find(parts: PasswordLinkParts, token: string) {
   const found = await findLink(parts, parts.kind, token)

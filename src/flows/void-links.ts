@@ -1,18 +1,14 @@
 /** Voids all that was mailed to an account: its links, its waiting logins, and mails that have not left yet. */
-import { linkKinds, type TokenPart, tokensOf } from '../contract/mail-kinds.ts'
+import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import type { User, UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 
 /** So long ago that a void link has expired by every clock. */
 const VOIDED_AT = new Date(0)
 
-export interface LinkStore extends Pick<AccountFlowsStore, 'pendingLogins' | TokenPart> {
-  outbox: Pick<AccountFlowsStore['outbox'], 'requestsOf' | 'supersede'>
-}
-
 /** Voids the mailed links of an account, and ends its waiting logins. A form that was accepted before still sets its password. */
 async function voidLinks(
-  store: LinkStore,
+  store: AccountFlowsStore,
   userId: string,
   kinds = linkKinds,
   exceptAddress?: string,
@@ -25,11 +21,11 @@ async function voidLinks(
  * Voids what was mailed to other addresses than the present one, so that it stays void if the account gets such an address back. A waiting
  * mail needs none of it: its address is looked up when it is sent.
  */
-export const voidOtherAddresses = (store: LinkStore, { id, email }: User) =>
+export const voidOtherAddresses = (store: AccountFlowsStore, { id, email }: User) =>
   voidLinks(store, id, linkKinds, email)
 
 /** Voids all links, and mails that are not sent yet, or are on their way to the mail server. */
-export async function voidEverything(store: LinkStore, userId: string, kinds = linkKinds) {
+export async function voidEverything(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
   for (const kind of kinds) {
     const requests = await store.outbox.requestsOf(userId, kind)
     const ids = requests.map(({ id }) => id)
@@ -43,7 +39,7 @@ export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
 }
 
 /** Voids the links of each disabled user that it finds, so that they stay void when the user is enabled again. */
-export function usersVoidingLinks(users: UserStore, store: LinkStore): UserStore {
+export function usersVoidingLinks(users: UserStore, store: AccountFlowsStore): UserStore {
   async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
     if (user?.disabled) await voidLinks(store, user.id)
     return user

@@ -17,7 +17,8 @@ const MAX_LOGINS = 10
 /** Longer than any request that fits into an address. */
 const MAX_CAPTURED_BYTES = 32_768
 
-export type BrowserRequester = Requester & { browser: string | undefined }
+/** A login that waits (`pending_logins`) outlives its link, so that a new link still finishes it. */
+export const KEEP_LOGIN_MS = WEEK_MS
 
 /**
  * Keeps a login that has to wait, and asks for a link. It comes back void if the user reported it ("This wasn't me"), it had too many wrong
@@ -27,12 +28,29 @@ export async function block(
   parts: FlowParts,
   user: User,
   captured: CapturedRequest,
-  { browser, ...requester }: BrowserRequester,
+  requester: Requester,
+  browser: string | undefined,
 ): Promise<PendingLogin | undefined> {
-  const { users, store } = parts
+  const { users, store, settings, clock } = parts
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
-  const login = newLogin(parts, user, captured, browser)
-  const { id, accountId } = login
+  const { id: accountId, email, passwordHash } = user
+  const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
+  // The same request from the same browser is the same login: its earlier link still finishes it, even if this request gets no mail. After
+  // an end of the account, it is another login, and the earlier login stays ended.
+  const { params, deviceCode } = captured
+  const asked = [browser, checked, params, deviceCode, captured.login.accountFlowsSeen]
+  const id = browser === undefined ? newId() : idOf(asked)
+  const createdAt = clock.now()
+  const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
+  const login = {
+    ...checked,
+    id,
+    captured,
+    browserHash: browser === undefined ? undefined : hashToken(browser),
+    createdAt,
+    continuedAt: undefined,
+    purgeAt: new Date(createdAt.getTime() + keptMs),
+  }
   const isKept = await store.pendingLogins.save(login, MAX_LOGINS)
   // If another login verified since the host read the account, it has ended this one.
   const isLate = (await users.findById(accountId))?.emailVerified
@@ -41,33 +59,6 @@ export async function block(
   const whose = { accountId, pendingLoginId: id, parameters: parametersOf(captured) }
   await requestMail(parts, 'email_verification', { ...whose, requester })
   return login
-}
-
-/** A login that waits (`pending_logins`) outlives its link, so that a new link still finishes it. */
-export const KEEP_LOGIN_MS = WEEK_MS
-
-/** The same request from the same browser is the same login: its earlier link still finishes it, even if this request gets no mail. */
-function newLogin(
-  { settings, clock }: FlowParts,
-  { id: accountId, email, passwordHash }: User,
-  captured: CapturedRequest,
-  browser: string | undefined,
-): PendingLogin {
-  const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
-  const { params, deviceCode, login } = captured
-  // After an end of the account, the same request is another login, and the earlier login stays ended.
-  const asked = [browser, checked, params, deviceCode, login.accountFlowsSeen]
-  const createdAt = clock.now()
-  const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
-  return {
-    ...checked,
-    id: browser === undefined ? newId() : idOf(asked),
-    captured,
-    browserHash: browser === undefined ? undefined : hashToken(browser),
-    createdAt,
-    continuedAt: undefined,
-    purgeAt: new Date(createdAt.getTime() + keptMs),
-  }
 }
 
 export interface WaitingLogin {
@@ -89,8 +80,9 @@ export function createWaitingLogins(parts: FlowParts) {
   async function findOwn(id: string, browser: string | undefined) {
     if (browser === undefined || !isToken(browser)) return undefined
     const pending = await pendingLogins.find({ id })
-    const isOwn = pending?.browserHash === hashToken(browser) && waitsUntil(pending) > clock.now()
-    return isOwn ? pending : undefined
+    if (pending?.browserHash !== hashToken(browser)) return undefined
+    // Its page waits as long as the latest link that finishes it.
+    return pending.purgeAt.getTime() - KEEP_LOGIN_MS > clock.now().getTime() ? pending : undefined
   }
 
   // Each turn has an id, so that no request gives back the turn of another request.
@@ -148,11 +140,6 @@ export function createWaitingLogins(parts: FlowParts) {
 /** Whether its code can be typed where it waits. */
 export function isWaitingPage({ browserHash, continuedAt }: PendingLogin): boolean {
   return browserHash !== undefined && !continuedAt
-}
-
-/** Its page waits as long as the latest link that finishes it. */
-function waitsUntil({ purgeAt }: PendingLogin): Date {
-  return new Date(purgeAt.getTime() - KEEP_LOGIN_MS)
 }
 
 /** Whether the account is unchanged since the password was checked, and no cut-off ended the login. */

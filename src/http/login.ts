@@ -164,8 +164,8 @@ export function createLoginBlock(parts: LoginBlockParts) {
     const isRemembered = result.remember !== false
     const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
     const browser = browserCookie.keep(req, res, waitsForMs)
-    const requester = { ...requesterOf(req), browser }
-    const login = await verification.block(user, captured, requester)
+    const requester = requesterOf(req)
+    const login = await verification.block(user, captured, requester, browser)
     if (!login) return 'request_too_long'
     const waitMs = await cooldown.count('email_verification', user.username, requester)
     return { user, login, lifetimeMs, waitMs }

@@ -12,9 +12,9 @@ import { foldTyped } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
 import type { CommonParts } from '../flows/parts.ts'
-import { requestMail, type MailRequest } from '../jobs/request-mail.ts'
+import { requestMail, type MailRequest, type RequestParts } from '../jobs/request-mail.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore, RateLimits } from '../store/index.ts'
+import type { RateLimits } from '../store/index.ts'
 import type { SentForm } from './input.ts'
 import type { Pages } from './pages.ts'
 import { networkOf } from './requester.ts'
@@ -26,10 +26,9 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-interface MailFormParts extends CommonParts {
+interface MailFormParts extends CommonParts, RequestParts {
   pages: Pages
   cooldown: Cooldown
-  mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
   keyedHash(text: string): string
   beforeForgotPassword?: BeforeForgotPassword | undefined
   responseDelay: ResponseDelay

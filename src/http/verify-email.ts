@@ -3,7 +3,8 @@ import type { Context } from 'koa'
 import type { Clock } from '../clock.ts'
 import { parametersOf } from '../contract/parameters.ts'
 import type { VerificationLink } from '../crypto/verification-link.ts'
-import { unknownLink, type OpenedLink, type LinkRefusal } from '../flows/email-verification.ts'
+import type { OpenedLink, LinkRefusal } from '../flows/email-verification.ts'
+import { UNKNOWN } from '../flows/link-state.ts'
 import type { SeenLogins } from '../oidc/seen-logins.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { loginSecond } from '../store/cutoffs.ts'
@@ -37,9 +38,9 @@ export function verifyEmail(parts: VerifyEmailParts): Route {
     async get(visit) {
       const { ctx, requester, browser } = visit
       const link = linkInQuery(ctx.querystring, verification.isGenuine)
-      if (!link) return showRefused(parts, ctx, unknownLink({}))
-      const opened = await verification.open(link, { ...requester, browser })
-      if ('refusal' in opened) return showRefused(parts, ctx, opened, link)
+      if (!link) return showRefused(parts, ctx, UNKNOWN)
+      const opened = await verification.open(link, requester, browser)
+      if ('fault' in opened) return showRefused(parts, ctx, opened, link)
       // If a person sees this page after all, its button opens the link.
       if (isUnattended(ctx)) return show(parts, ctx, opened, { mode: 'confirm', link })
       const opening = { ...visit, opened }
@@ -104,15 +105,15 @@ async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: str
 async function showRefused(
   { pages, clients }: PageParts,
   ctx: Context,
-  { refusal, reason, parameters, locale: uiLocales }: LinkRefusal,
+  { fault, parameters, locale: uiLocales }: LinkRefusal,
   link?: VerificationLink,
 ) {
   const client = await clients.restart(parameters)
-  const renew = reason === 'expired' ? link : undefined
+  const renew = fault === 'expired' ? link : undefined
   const locals =
-    refusal === 'verified'
-      ? ({ mode: refusal, client } as const)
-      : ({ mode: 'expired', reason, parameters, client, renew } as const)
+    fault === 'verified'
+      ? ({ mode: fault, client } as const)
+      : ({ mode: 'expired', reason: fault, parameters, client, renew } as const)
   pages.show(ctx, { name: 'verify-email', locals, uiLocales })
 }
 
@@ -159,9 +160,9 @@ async function renew(parts: WaitingLoginParts, visit: Visit, form: SentForm) {
   const { verification, cooldown } = parts
   const { fields, formId, requester } = form
   const link = linkInForm(fields)
-  const outcome = link ? await verification.renew(link, requester, formId) : unknownLink({})
+  const outcome = link ? await verification.renew(link, requester, formId) : UNKNOWN
   const uiLocales = form.uiLocales ?? outcome.locale
-  if (outcome.refusal) return showRefused(parts, visit.ctx, { ...outcome, locale: uiLocales })
+  if (outcome.fault) return showRefused(parts, visit.ctx, { ...outcome, locale: uiLocales })
   const token = fields.get('token') ?? ''
   const waitMs = await cooldown.count('email_verification', token, requester)
   await showAnswer(parts, visit, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })

@@ -8,7 +8,7 @@ import { defined, WEEK_MS } from '../store/kind.ts'
 import type { AccountFlowsStore, NewMailJob } from '../store/index.ts'
 import type { Settings } from '../settings/table.ts'
 
-interface RequestParts {
+export interface RequestParts {
   /** Its `add` also wakes the workers. */
   mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
   settings(): Settings
@@ -29,38 +29,38 @@ export interface MailRequest extends Pick<
   NewMailJob,
   'identifier' | 'accountId' | 'pendingLoginId' | 'parameters' | 'requester'
 > {
-  /** `undefined`: a random id. */
-  id?: string
   /** The id of the form that asks. The same form sent again is the same request. `undefined`: each call is a new request. */
   form?: string | undefined
 }
 
 /**
  * Writes the job of a mail: one write, the same for every account, with no user look-up. A worker takes it a short time later, so that its
- * work does not slow down the next request. Once its link would be dead, the mail is of no use.
+ * work does not slow down the next request. Once its link would be dead, the mail is of no use. Returns the id of the job.
  */
-export function requestMail(
+export async function requestMail(
   { mailQueue, settings, clock }: RequestParts,
   kind: LinkKind,
   { form, ...request }: MailRequest,
-): Promise<void> {
+): Promise<string> {
   const { identifier, accountId, pendingLoginId } = request
   const now = clock.now()
   const week = Math.floor(now.getTime() / WEEK_MS)
   // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail.
   const idOfForm = form && idOf([form, kind, identifier, accountId, pendingLoginId, week])
+  const id = idOfForm ?? newId()
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
-  return mailQueue.add({
+  await mailQueue.add({
     ...request,
     kind,
     requester: keptRequester(request.requester),
     // One more character shows that the text was too long. It still becomes a job like the others.
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
-    id: request.id ?? idOfForm ?? newId(),
+    id,
     ...(form !== undefined && { keepsId: true }),
     notBefore: new Date(now.getTime() + DUE_AFTER_MS),
     expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
   })
+  return id
 }
 
 type Notice = Pick<NewMailJob, 'id' | 'accountId' | 'isUnverified' | 'parameters' | 'requester'> & {

@@ -73,7 +73,6 @@ export function createWorker<J extends { id: string; kind?: string }>(parts: Wor
   }
 
   return {
-    /** Wakes the worker: there may be something to do. */
     wake,
 
     start() {

@@ -20,7 +20,7 @@ const DAY_MS = 24 * HOUR_MS
 /** The worker counts a request somewhat later than the page, which says when the user may ask again. */
 const COUNTED_LATER_MS = 1_000
 
-interface LimitParts extends CommonParts {
+export interface LimitParts extends CommonParts {
   store: AccountFlowsStore
   users: UserStore
   keyed: Keyed

@@ -46,16 +46,9 @@ export interface Recipient {
 }
 
 /** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */
-export interface MailLink extends Pick<
+export interface MailLink extends Omit<
   MailLocals,
-  | 'link'
-  | 'lifetimeMs'
-  | 'login'
-  | 'apps'
-  | 'isByHost'
-  | 'isEntered'
-  | 'isFirst'
-  | 'signsInElsewhere'
+  'username' | 'notMe' | 'at' | 'clientName' | 'userAgent' | 'isByAdmin'
 > {
   /** The id of its token. Left out: the link leads to a public page, or there is none. */
   id?: string

@@ -1,21 +1,15 @@
-import type { IdentifiedClient, RequestParameters, UserStore } from '../contract/index.ts'
-import type { Keyed } from '../crypto/keyed.ts'
+import type { IdentifiedClient, RequestParameters } from '../contract/index.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
-import type { CommonParts } from '../flows/parts.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
-import type { GlobalLimit } from './limits.ts'
+import type { GlobalLimit, LimitParts } from './limits.ts'
 import type { MailSender } from './sending.ts'
 
 /** What a job needs on its way to a mail that has left. */
-export interface MailParts extends CommonParts {
-  store: AccountFlowsStore
-  users: UserStore
+export interface MailParts extends LimitParts {
   clients: Pick<ClientNotifications, 'appsOf'> & {
     /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
     identify(parameters: RequestParameters): Promise<IdentifiedClient>
   }
-  keyed: Keyed
   /** Where links start: base URL and OAuth path, never a part of a request. */
   oauthUrl: string
   views: Pick<Views, 'localeFor' | 'mail'>

@@ -1,6 +1,7 @@
 /** How to send a mail, and how to check sending: what `smtp/` implements for the queue and the admin API. */
 import type { MailKind, TransportMail } from '../contract/index.ts'
 import type { Settings } from '../settings/table.ts'
+import { defined } from '../store/kind.ts'
 
 export interface OutgoingMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {
   /** Names the kind of mail for machines, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */
@@ -56,6 +57,17 @@ export interface CheckedStep<Step extends string = MailStep> {
   /** The other side's reply, without secrets; at most 500 printable characters. */
   reply?: string
   advice?: string
+}
+
+export type Finding = Omit<CheckedStep, 'step'>
+
+export function finding(
+  status: Finding['status'],
+  message: string,
+  advice?: string,
+  reply?: string,
+): Finding {
+  return { status, message, ...defined({ advice, reply }) }
 }
 
 export interface MailCheckOptions {

@@ -4,13 +4,15 @@ import { appendParameters } from '../contract/parameters.ts'
 import { isLoopbackHost } from '../settings/addresses.ts'
 import type { CapturedRequest } from '../store/logins.ts'
 import type { RequestParameters, IdentifiedClient } from '../contract/index.ts'
-import type { ShownClient } from '../views/page-locals.ts'
+import type { ShownApps, ShownClient } from '../views/page-locals.ts'
 import { createRecheck, type Client } from './recheck.ts'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** Servers and proxies refuse addresses that are much longer. */
 const MAX_PARAMETERS_LENGTH = 4_000
+
+const MAX_NAMES = 10
 
 export type Clients = ReturnType<typeof createClients>
 
@@ -33,20 +35,6 @@ export function createClients(provider: () => Provider, origin: string) {
     return { clientName: isSeen(clientName) ? clientName : client.clientId, ...(isOwn && { logo }) }
   }
 
-  function hrefOf(client: Client, { redirectUri = '' }: RequestParameters) {
-    const { initiateLoginUri, clientUri, applicationType } = client
-    if (initiateLoginUri !== undefined) {
-      const url = new URL(initiateLoginUri)
-      url.searchParams.set('iss', provider().issuer)
-      return url.href
-    }
-    if (clientUri !== undefined) return clientUri
-    const { protocol, hostname, origin } = new URL(redirectUri)
-    // A native app listens on its loopback address only while it waits for an answer.
-    const isListening = applicationType === 'native' && isLoopbackHost(hostname)
-    return /^https?:$/.test(protocol) && !isListening ? `${origin}/` : undefined
-  }
-
   return {
     /**
      * No parameters unless they name a registered client and one of its redirect URIs. So nothing unregistered, or too long for an address,
@@ -59,10 +47,13 @@ export function createClients(provider: () => Provider, origin: string) {
       return client ? { parameters, client: shownClient(client) } : { parameters: {} }
     },
 
-    /** The name that pages show. A client that is gone is named by its id. */
-    async nameOf(clientId: string) {
-      const client = await findClient(provider(), clientId)
-      return client ? shownClient(client).clientName : clientId
+    /** The names that pages show. A client that is gone is named by its id. */
+    async namesOf(clientIds: string[]): Promise<ShownApps> {
+      const names = clientIds.slice(0, MAX_NAMES).map(async (clientId) => {
+        const client = await findClient(provider(), clientId)
+        return client ? shownClient(client).clientName : clientId
+      })
+      return { names: await Promise.all(names), more: Math.max(0, clientIds.length - MAX_NAMES) }
     },
 
     /** Whether a captured request may go on: its client is registered, and the provider would take the request today. */
@@ -90,9 +81,25 @@ export function createClients(provider: () => Provider, origin: string) {
       loginPage?: string,
     ): Promise<ShownClient | undefined> {
       const client = await genuineClient(parameters)
-      return client && { ...shownClient(client), href: loginPage ?? hrefOf(client, parameters) }
+      if (!client) return undefined
+      const href = loginPage ?? hrefOf(provider(), client, parameters)
+      return { ...shownClient(client), href }
     },
   }
+}
+
+function hrefOf({ issuer }: Provider, client: Client, { redirectUri = '' }: RequestParameters) {
+  const { initiateLoginUri, clientUri, applicationType } = client
+  if (initiateLoginUri !== undefined) {
+    const url = new URL(initiateLoginUri)
+    url.searchParams.set('iss', issuer)
+    return url.href
+  }
+  if (clientUri !== undefined) return clientUri
+  const { protocol, hostname, origin } = new URL(redirectUri)
+  // A native app listens on its loopback address only while it waits for an answer.
+  const isListening = applicationType === 'native' && isLoopbackHost(hostname)
+  return /^https?:$/.test(protocol) && !isListening ? `${origin}/` : undefined
 }
 
 /** `undefined`: the client is not registered, or cannot be read. */

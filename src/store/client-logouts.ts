@@ -119,7 +119,7 @@ export function clientLogouts(logouts: Table<ClientLogout>) {
     },
 
     /** Finds the logouts of one account, or of one of its ends: newest first, at most 100. */
-    find({ accountId, endId }: { accountId: string; endId?: string }): Promise<ClientLogout[]> {
+    find({ accountId, endId }: { accountId: string; endId?: string | undefined }) {
       const newest = { by: 'requestedAt', isDescending: true, limit: 100 } as const
       return firstWanted(logouts, { ...newest, equal: { accountId, ...defined({ endId }) } })
     },

@@ -9,7 +9,7 @@ export interface SessionEnd {
   id: string
   at: Date
   /** The cut-off for sessions and login results. Left out: `at`. */
-  idpAt?: Date
+  idpAt?: Date | undefined
   /** Ends only what began at `at` or before, by the clock. */
   isExact?: boolean
 }

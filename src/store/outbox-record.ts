@@ -1,7 +1,7 @@
 /** The stored form of a request for a mail. */
 import { z } from 'zod'
 import type { MailKind } from '../contract/mail-kinds.ts'
-import type { RequestParameters, Requester } from '../contract/parameters.ts'
+import { NOBODY, type RequestParameters, type Requester } from '../contract/parameters.ts'
 import { holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
 
 /** `over`: only the id stays, so that the same form sent again finds it taken. */
@@ -97,7 +97,7 @@ export const emptied = (id: string, at: Date): JobRecord => ({
   kind: 'password_reset',
   state: 'over',
   parameters: {},
-  requester: { address: undefined, userAgent: undefined },
+  requester: NOBODY,
   isResolved: false,
   requestedAt: at,
   notBefore: at,

@@ -1,4 +1,4 @@
-import type { Requester } from '../contract/parameters.ts'
+import { NOBODY, type Requester } from '../contract/parameters.ts'
 import { AccountFlowsError } from '../errors.ts'
 import { isLater, type RequestOrder } from './outbox-record.ts'
 import { firstWanted, type Table } from './table.ts'
@@ -103,7 +103,7 @@ export function passwordTokens(tokens: Tokens) {
 function claimedOf(record: TokenRecord | undefined): ClaimedToken | undefined {
   if (!record?.claimedAt) return undefined
   const { claimedAt, newHash } = record
-  const claimedBy = { address: undefined, userAgent: undefined, ...record.claimedBy }
+  const claimedBy = { ...NOBODY, ...record.claimedBy }
   return { ...tokenOf(record), claimedAt, claimedBy, newHash }
 }
 

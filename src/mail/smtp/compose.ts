@@ -14,13 +14,10 @@ import type SMTPConnection from 'nodemailer/lib/smtp-connection'
  */
 export function composeMail(
   { to, subject, text, html, kind }: OutgoingMail,
-  {
-    smtpFrom: from,
-    smtpFromName: fromName = '',
-    mailReplyTo: replyTo,
-  }: Pick<Settings, 'smtpFromName' | 'mailReplyTo'> & { smtpFrom: string },
-  messageId = newMessageId(from),
+  settings: Pick<Settings, 'smtpFromName' | 'mailReplyTo'> & { smtpFrom: string },
+  messageId = newMessageId(settings.smtpFrom),
 ): Buffer {
+  const { smtpFrom: from, smtpFromName: fromName = '', mailReplyTo: replyTo } = settings
   mustBeAddress(to)
   const { MimeNode } = nodemailer()
   const node = new MimeNode('multipart/alternative')

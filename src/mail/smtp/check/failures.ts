@@ -1,19 +1,7 @@
 import type { NodemailerError } from 'nodemailer'
-import { defined } from '../../../store/kind.ts'
-import type { CheckedStep, MailStep } from '../../sending.ts'
+import { finding, type Finding, type MailStep } from '../../sending.ts'
 import type { SmtpConnection, SmtpSettings } from '../connection.ts'
 import { isNoToken } from '../answers.ts'
-
-export type Finding = Omit<CheckedStep, 'step'>
-
-export function finding(
-  status: Finding['status'],
-  message: string,
-  advice?: string,
-  reply?: string,
-): Finding {
-  return { status, message, ...defined({ advice, reply }) }
-}
 
 /** What the check has learnt on the way to the server so far. */
 export interface Seen {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { later, type Clock } from '../../../clock.ts'
 import { isLoopbackHost, isMailAddress } from '../../../settings/addresses.ts'
-import type { CheckedStep, MailCheckOptions, MailStep } from '../../sending.ts'
+import { finding, type CheckedStep, type Finding, type MailCheckOptions } from '../../sending.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from '../access-tokens.ts'
 import { shown } from '../answers.ts'
 import { composeMail } from '../compose.ts'
@@ -10,12 +10,10 @@ import { logsInByToken, smtpConnection, tlsPolicy, type SmtpSettings } from '../
 import {
   endpointOf,
   explain,
-  finding,
+  failed,
   isGreeted,
   loginOf,
   offersTls,
-  failed,
-  type Finding,
   type Seen,
 } from './failures.ts'
 
@@ -24,7 +22,7 @@ export const CHECK_MS = 30_000
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
 const MAX_ADDRESSES = 4
-const STEPS: MailStep[] = ['dns', 'connect', 'tls', 'token', 'auth', 'from', 'rcpt', 'data']
+const STEPS = ['dns', 'connect', 'tls', 'token', 'auth', 'from', 'rcpt', 'data'] as const
 
 export const stepsOf = (smtp?: SmtpSettings) =>
   STEPS.filter((step) => step !== 'token' || (smtp && logsInByToken(smtp)))
