@@ -14,6 +14,8 @@ export interface Facts {
   user: User
   /** What a request for a reset gets. */
   answer: ResetAnswer
+  /** A mailed link verifies only where a login waits, so it is of no use to a person who cannot sign in. */
+  needsLogin: boolean
   /** What ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
   /** Of the mail in question; a reset by default. */
@@ -62,16 +64,19 @@ const WORDS = {
     `Have the person sign in, or send a reset link: ${sendLink('password_reset', user)}`,
   ],
   unverified: (told) => {
-    const { user, answer, event } = told
+    const { user, answer, needsLogin, event } = told
     const isNeeded = answer === 'not_verified'
     const why =
       hashOf(user) === undefined ? 'the account has no password' : 'reset_requires_verified_email'
     const first = isNeeded
       ? 'Verify it before the person asks again'
       : 'Ask the person to type the username, or verify the address'
+    const byLink = needsLogin
+      ? 'a mailed link does so only where the person is signing in'
+      : sendLink('email_verification', user)
     return [
       `The address is not verified: ${isNeeded && !event ? `it gets no reset link (${why})` : askedWith(told)}.`,
-      `${first}: ${sendLink('email_verification', user)}. If you are sure that the address belongs to the person: account-flows user verify --id ${user.id}`,
+      `${first}: ${byLink}. If you are sure that the address belongs to the person: account-flows user verify --id ${user.id}`,
     ]
   },
   ambiguous: (told) => [

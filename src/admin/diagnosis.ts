@@ -30,9 +30,7 @@ export async function mailHistory(parts: AdminParts, user: User) {
     email === undefined ? 'unknown' : findByIdentifier(users, email),
   ])
   return {
-    user,
-    /** What a request for a reset gets by now. */
-    answer: answerToReset(user, parts),
+    ...currentFacts(parts, user),
     mails,
     events,
     /** What "This wasn't me" did. */
@@ -43,6 +41,12 @@ export async function mailHistory(parts: AdminParts, user: User) {
     canSend: mail.canSend(),
   }
 }
+
+export const currentFacts = (parts: AdminParts, user: User): Facts => ({
+  user,
+  answer: answerToReset(user, parts),
+  needsLogin: parts.settings().emailLinkConfirmation === 'other_browser',
+})
 
 /** The newest request that named no account by its address, or that the host denied. A denied request may also hold its username. */
 async function lastInVain({ store, keyed }: AdminParts, { email, username }: User) {

@@ -4,14 +4,14 @@ import type { RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
 import { isForFirst } from '../crypto/password.ts'
-import { answerToReset, hasSamePassword, isVerified } from '../flows/account.ts'
+import { hasSamePassword, isVerified } from '../flows/account.ts'
 import { findLink, linkState } from '../flows/link-state.ts'
 import { wasVoided } from '../flows/void-links.ts'
 import { alteredIn, readPastedLink, type PastedLink } from '../http/pasted-link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Facts, type Words } from './causes.ts'
-import { whyNoLink } from './diagnosis.ts'
+import { currentFacts, whyNoLink } from './diagnosis.ts'
 import { operation, type AdminParts } from './operation.ts'
 import { given, list, object, optional, text, time, wireOf } from './schema.ts'
 
@@ -79,8 +79,8 @@ interface LinkFacts {
   altered: string[]
   token?: Token
   user?: User | undefined
-  /** What a request for a reset gets now. */
-  answer?: Facts['answer'] | undefined
+  /** The account as it is now. */
+  about?: Facts | undefined
   /** The newest token of the account and kind, if that is another one. */
   newer?: Token | undefined
 }
@@ -98,8 +98,8 @@ async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
   const state = now === 'live' && altered.length > 0 ? 'altered' : now
   const [newest] = await tokensOf(store, link.kind).ofUser(token.userId, 1)
   const newer = newest?.id === token.id ? undefined : newest
-  const answer = user && answerToReset(user, parts)
-  return { link, state, altered, token, user, answer, newer }
+  const about = user && currentFacts(parts, user)
+  return { link, state, altered, token, user, about, newer }
 }
 
 const MAX_EVENTS = 500
@@ -132,14 +132,13 @@ export const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
 })
 
 function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> {
-  const { link, token, user, answer, state } = facts
+  const { link, token, user, about, state } = facts
   const { kind = 'password_reset' } = link ?? {}
   const send = `Send a new link: account-flows ${MAIL_KINDS[kind].link.command}.`
-  const about = kind !== 'email_verification' && user && answer && { user, answer }
-  const cause = about && whyNoLink(kind, about)
+  const isVerification = kind === 'email_verification'
+  const cause = about && !isVerification && whyNoLink(kind, about)
   const [summary, advice] = WORDS[state](facts, cause ? diagnosisOf(cause, about).advice : send)
-  if (kind !== 'email_verification' || !token || !isVerified(token, user))
-    return { summary, advice }
+  if (!isVerification || !token || !isVerified(token, user)) return { summary, advice }
   return {
     summary: `${summary} The address is verified already.`,
     advice: 'There is nothing left to do: the person can sign in.',

@@ -112,6 +112,19 @@ describe('"I never got the mail": user status answers with the cause and what to
     await expectCause(user, 'sent')
   })
 
+  it('unverified, where a mailed link verifies only during a login: not told to mail one, as it would verify nothing', async () => {
+    const strict = {
+      email_link_confirmation: 'other_browser',
+      reset_requires_verified_email: 'true',
+    }
+    await h.put(strict)
+    const user = await addUser({ emailVerified: false })
+    const { advice } = await expectCause(user, 'unverified', send('verify', user))
+    expect(advice).not.to.include('send-verification')
+    await h.put({ email_link_confirmation: 'off', reset_requires_verified_email: 'false' })
+    await expectCause(user, 'unverified', send('send-verification', user))
+  })
+
   it('no password, and its address not verified: neither another request nor a verification helps; or disabled, whatever else is so', async () => {
     const user = await addUser({ passwordHash: undefined, emailVerified: false })
     await expectCause(user, 'no_password', send('invite', user))
