@@ -26,7 +26,7 @@ export interface Requester {
   isAdmin?: boolean
 }
 
-/** Where no browser is behind a request. */
+/** Where no browser is behind a request, or its browser is not known any more. */
 export const NOBODY: Requester = { address: undefined, userAgent: undefined }
 
 /** A checked form that asks for a link, before anything is done for it. */

@@ -1,4 +1,4 @@
-/** Finds accounts, and says whether they may get a mail, and whether they have changed since their link was issued. */
+/** Finds accounts, also those that a host names. Says whether they may get a mail, and whether they have changed since their link was issued. */
 import { isForFirst, passwordDigest } from '../crypto/password.ts'
 import { equalsInAsciiCase, hashOf, withoutBlanks } from '../contract/users.ts'
 import type { RequestParameters, User, UserStore } from '../contract/index.ts'

@@ -36,7 +36,7 @@ export const faultOf = <Fault extends string>(token: Token, fault: Fault) => ({
   ...linkContext(token),
 })
 
-/** No token of ours. */
+/** No link of ours, or one that somebody changed. */
 export const UNKNOWN: LinkContext & { fault: 'unknown' } = { fault: 'unknown', parameters: {} }
 
 /** Asks for a new link in place of this one. Its language is that of the old mail, unless `by` names another. */

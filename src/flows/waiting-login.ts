@@ -36,7 +36,7 @@ export async function block(
   const { id: accountId, email, passwordHash } = user
   const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
   // The same request from the same browser is the same login: its earlier link still finishes it, even if this request gets no mail. After
-  // an end of the account, it is another login, and the earlier login stays ended.
+  // an end of the account, the same request is another login, and the earlier login stays ended.
   const { params, deviceCode } = captured
   const asked = [browser, checked, params, deviceCode, captured.login.accountFlowsSeen]
   const id = browser === undefined ? newId() : idOf(asked)

@@ -12,6 +12,7 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 /** Servers and proxies refuse addresses that are much longer. */
 const MAX_PARAMETERS_LENGTH = 4_000
 
+/** As many clients as a page or a mail names. It counts the rest. */
 const MAX_NAMES = 10
 
 export type Clients = ReturnType<typeof createClients>
@@ -47,7 +48,7 @@ export function createClients(provider: () => Provider, origin: string) {
       return client ? { parameters, client: shownClient(client) } : { parameters: {} }
     },
 
-    /** The names that pages show. A client that is gone is named by its id. */
+    /** The names that pages and mails show. A client that is gone is named by its id. */
     async namesOf(clientIds: string[]): Promise<ShownApps> {
       const names = clientIds.slice(0, MAX_NAMES).map(async (clientId) => {
         const client = await findClient(provider(), clientId)

@@ -14,11 +14,11 @@ export const RATE_LIMITS = kindOf({
   isMostlyNew: true,
 })
 
-type Window = RecordOf<typeof RATE_LIMITS>
+type CountedWindow = RecordOf<typeof RATE_LIMITS>
 
 export type RateLimits = ReturnType<typeof rateLimits>
 
-export function rateLimits(windows: Table<Window>, { now }: Pick<Clock, 'now'>) {
+export function rateLimits(windows: Table<CountedWindow>, { now }: Pick<Clock, 'now'>) {
   return {
     /**
      * Adds one hit under the key, atomically: concurrent callers, in any process, never get the same count. A window ends after `windowMs`
@@ -50,7 +50,7 @@ export function rateLimits(windows: Table<Window>, { now }: Pick<Clock, 'now'>) 
 }
 
 /** A window without hits counts as none. It is not removed: of two that give back at once, each would remove it. */
-function stateOf(window: Window | undefined, at: Date) {
+function stateOf(window: CountedWindow | undefined, at: Date) {
   const msToEnd = window ? window.endsAt.getTime() - at.getTime() : 0
   const isOn = window && msToEnd > 0 && window.count > 0
   return isOn ? { count: window.count, msToEnd } : { count: 0, msToEnd: 0 }

@@ -27,12 +27,12 @@ export const NOT_ME_TOKENS = kindOf({
   isWhole: ({ kind }) => isMailKind(kind),
 })
 
-type TokenRecord = RecordOf<typeof NOT_ME_TOKENS>
+type NotMeRecord = RecordOf<typeof NOT_ME_TOKENS>
 
 /** A mail and its original request. */
-export type NotMeToken = Omit<TokenRecord, 'blockedHash'>
+export type NotMeToken = Omit<NotMeRecord, 'blockedHash'>
 
-export function notMeTokens(tokens: Table<TokenRecord>) {
+export function notMeTokens(tokens: Table<NotMeRecord>) {
   return {
     issue: async (token: NotMeToken): Promise<void> => void (await tokens.insert(token)),
 

@@ -1,6 +1,6 @@
 /**
- * What every store of records does alike: it checks queries, changes and what it read, and escapes texts that databases cannot keep. A
- * record that fails its check is damaged.
+ * What all stores of records check: queries, changes, and what was read. It also escapes texts that databases cannot keep. A record that
+ * fails its check is damaged.
  */
 import { jsonOf, must } from '../errors.ts'
 import {

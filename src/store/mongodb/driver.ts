@@ -16,7 +16,7 @@ export const operationOptions = {
   useBigInt64: false,
 } satisfies CollectionOptions
 
-type NamedIndex = IndexDescription & { name: string }
+export type NamedIndex = IndexDescription & { name: string }
 
 interface IndexedCollection {
   db: { createCollection(name: string, options?: object): Promise<object> }

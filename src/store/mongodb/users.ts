@@ -3,7 +3,13 @@ import type { User, UserStore } from '../../contract/index.ts'
 import { equalsInAsciiCase } from '../../contract/users.ts'
 import { systemClock } from '../../clock.ts'
 import { together } from '../batches.ts'
-import { createIndexes, isDuplicateKey, operationOptions, refuse } from './driver.ts'
+import {
+  createIndexes,
+  isDuplicateKey,
+  operationOptions,
+  refuse,
+  type NamedIndex,
+} from './driver.ts'
 
 /** The result of `db.collection('users')`, with or without the host's own document type. */
 export interface UserCollection {
@@ -21,7 +27,7 @@ const exactly = { ...operationOptions, collation: { locale: 'simple' } }
 const inAnyCase = { ...operationOptions, collation: { locale: 'en', strength: 2 } }
 
 const { collation } = inAnyCase
-const indexes = [
+const indexes: NamedIndex[] = [
   {
     name: 'account_flows_username',
     key: { username: 1 },
