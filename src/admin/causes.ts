@@ -16,6 +16,8 @@ export interface Facts {
   answer: ResetAnswer
   /** A mailed link verifies only where a login waits, so it is of no use to a person who cannot sign in. */
   needsLogin: boolean
+  /** `false`: no mail server is set, and a development mailbox takes all mails. */
+  isDelivered: boolean
   /** What ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
   /** Of the mail in question; a reset by default. */
@@ -117,7 +119,16 @@ const WORDS = {
     `A mail, requested at ${job?.requestedAt.toISOString()}, waits to be sent.`,
     'Look again in a minute. If it still waits, run account-flows doctor.',
   ],
-  sent: ({ event, user, mail, at }) => {
+  used: ({ mail, at }) => [
+    `The last ${mail} was used at ${at}.`,
+    'There is nothing left to do: the person can sign in.',
+  ],
+  sent: ({ event, user, mail, at, isDelivered }) => {
+    if (!isDelivered)
+      return [
+        `The last ${mail} was not delivered (${at}): no mail server is set, so the development mailbox took it.`,
+        'Read it there. Or run account-flows doctor: it says what to set with account-flows settings set.',
+      ]
     const { message_id: messageId, queue_id: queueId } = event?.details ?? {}
     const ids = Object.entries(defined({ 'Message-ID': messageId, 'queue id': queueId }))
     const named = ids.map(([name, id]) => `${name} ${String(id)}`).join(', ')
@@ -169,7 +180,7 @@ export const Diagnosis = z.strictObject({
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the names of the table are its type
     .enum(Object.keys(WORDS) as Cause[])
     .describe(
-      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: "This wasn\'t me" was pressed in a mail, and no login with the password succeeds. changed: the reason is gone.',
+      'The outcome of the newest mail, or why there is none. used: its link was used. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: "This wasn\'t me" was pressed in a mail, and no login with the password succeeds. changed: the reason is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),

@@ -5,7 +5,7 @@ import { foldTyped, hashOf } from '../contract/users.ts'
 import { answerToReset, findByIdentifier, whyNoInvitation, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
 import { diagnosisOf, hadNoLink, isRefusal, WAS_SO, type Cause, type Facts } from './causes.ts'
-import type { AdminParts } from './operation.ts'
+import { isDelivering, type AdminParts } from './operation.ts'
 
 const MAX = 20
 /** Enough to reach a failure even if the person asks again and again. */
@@ -13,7 +13,12 @@ const MAX_MAIL_EVENTS = 200
 
 const MAIL_EVENTS = linkKinds.flatMap((kind) => {
   const { flow } = MAIL_KINDS[kind]
-  return [`${flow}_requested`, `${flow}_mail_sent`, `${flow}_mail_failed`] as const
+  return [
+    `${flow}_requested`,
+    `${flow}_mail_sent`,
+    `${flow}_mail_failed`,
+    `${flow}_completed`,
+  ] as const
 })
 
 type MailHistory = Awaited<ReturnType<typeof mailHistory>>
@@ -46,6 +51,7 @@ export const currentFacts = (parts: AdminParts, user: User): Facts => ({
   user,
   answer: answerToReset(user, parts),
   needsLogin: parts.settings().emailLinkConfirmation === 'other_browser',
+  isDelivered: isDelivering(parts),
 })
 
 /** The newest request that named no account by its address, or that the host denied. A denied request may also hold its username. */
@@ -115,10 +121,12 @@ const kindOf = ({ type }: RecordedEvent) =>
 function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial<Facts>?] {
   const kind = kindOf(event)
   const about = { event, kind }
-  if (event.type.endsWith('_mail_sent')) {
+  const isUsed = event.type.endsWith('_completed')
+  if (isUsed || event.type.endsWith('_mail_sent')) {
     const cause = whyNoLink(kind, history)
     // What was mailed is of no use now.
     if (cause === 'has_password' || cause === 'no_password') return [cause]
+    if (isUsed) return ['used', about]
     if (!hadNoLink(event)) return ['sent', about]
     return cause ? [cause] : ['changed', about]
   }

@@ -4,11 +4,10 @@ import { jsonOf } from '../errors.ts'
 import { finding } from '../mail/sending.ts'
 import { isInRange } from '../passwords/range-service.ts'
 import { isMailAddress } from '../settings/addresses.ts'
-import { isSmtpConfigured } from '../settings/table.ts'
 import { defined } from '../store/kind.ts'
 import { isRecorded } from './audit.ts'
 import { CheckReport, codeOf, databaseChecks, reportOf, type Check } from './checks.ts'
-import { inTime, notAnAddress, operation, type AdminParts } from './operation.ts'
+import { inTime, isDelivering, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { given, object, optional } from './schema.ts'
 
 const REACH_MS = 5_000
@@ -38,12 +37,11 @@ export const runDoctor = operation({
 })
 
 async function mailChecks(parts: AdminParts, to: string | undefined): Promise<Check[]> {
-  const { settings, settingsKeeper, options, mail, clock } = parts
+  const { settings, settingsKeeper, mail, clock } = parts
   // Reads the stored settings: another process may have changed them just now.
   await inTime(clock, settingsKeeper.refresh()).catch(() => {})
   const checks = await mail.check(settings(), defined({ to }))
-  const isInDevelopment = options.transport?.isStandIn && !isSmtpConfigured(settings())
-  return isInDevelopment ? checks.map(inDevelopment) : checks
+  return isDelivering(parts) ? checks : checks.map(inDevelopment)
 }
 
 function inDevelopment(check: Check): Check {

@@ -242,6 +242,19 @@ describe('"I never got the mail": user status answers with the cause and what to
     expect(summary).to.match(/"This wasn't me".* the password is blocked/)
     await user.getsBackIn()
     await h.isIdle()
+    await expectCause(user, 'used')
+  })
+
+  it('used: a link that did its work, until the person asks again', async () => {
+    const user = await addUser({ emailVerified: false })
+    await mailAsked(user, 'sendVerification')
+    await user.opensLink((await h.mail.mailTo(user.email)).link)
+    const verified = await expectCause(user, 'used', 'There is nothing left to do')
+    expect(verified.summary).to.match(/^The last verification link was used at \S+Z\.$/)
+    await user.getsBackIn()
+    const { summary } = await expectCause(user, 'used')
+    expect(summary).to.match(/^The last reset link was used at /)
+    await mailAsked(user)
     await expectCause(user, 'sent')
   })
 

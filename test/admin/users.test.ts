@@ -160,6 +160,9 @@ describe('The admin API about users (5)', () => {
       expect(/SMTP is not configured.*: all mails wait/.test(hints[0] ?? '')).to.equal(told)
       const { mail_id } = await adminOf(bare).sendReset({ id })
       await outcomeOf(bare, mail_id, state)
+      const { cause, summary } = await adminOf(bare).userStatus({ id })
+      expect(cause).to.equal(told ? 'mail_server_down' : 'sent')
+      expect(/not delivered .*: .*the development mailbox took it\.$/.test(summary)).to.equal(!told)
       await bare.close()
     }
     expect(transport.messages()).to.have.length(1)
