@@ -74,6 +74,7 @@ export function demoClient({ baseUrl, issuer, place, show, paths }: DemoClientPa
       code_challenge: createHash('sha256').update(verifier).digest('base64url'),
       code_challenge_method: 'S256',
     })
+    if (ctx.query['prompt'] === 'login') query.set('prompt', 'login')
     ctx.redirect(`${issuer}/auth?${query}`)
   }
 

@@ -29,14 +29,20 @@ export interface HomePageParts {
 export function homePage(parts: HomePageParts) {
   const { baseUrl, isDemo, hasMailbox, shellToken, requiresVerification } = parts
   const { provider, show, paths } = parts
+  // So that the end of a reset leads back to the demo client.
+  const ofDemoClient = new URLSearchParams({
+    client_id: 'demo',
+    redirect_uri: `${baseUrl}/demo/callback`,
+  }).toString()
 
   function command({ t }: Words, why: string, words: string): Html | undefined {
     if (shellToken === undefined) return undefined
     return html`<p>${t(why)}</p>
       <pre dir="ltr" tabindex="0">
-ACCOUNT_FLOWS_URL=${baseUrl} \\
-  ACCOUNT_FLOWS_TOKEN=${shellToken} \\
-  npm run --silent cli -- ${words}</pre>`
+export ACCOUNT_FLOWS_URL=${baseUrl}
+export ACCOUNT_FLOWS_TOKEN=${shellToken}
+alias account-flows='npm run --silent cli --'
+account-flows ${words}</pre>`
   }
 
   const toTry = (words: Words): Html => {
@@ -44,11 +50,11 @@ ACCOUNT_FLOWS_URL=${baseUrl} \\
     return html`<h2>${t('home.try')}</h2>
       <ol>
         <li>
-          <a href="${paths.oauth}/forgot-password">${t('home.reset')}</a>
+          <a href="${paths.oauth}/forgot-password?${ofDemoClient}">${t('home.reset')}</a>
           <p>${t('home.reset_how')}</p>
         </li>
         <li>
-          <a href="${paths.base}/demo/start">${t('home.login')}</a>
+          <a href="${paths.base}/demo/start?prompt=login">${t('home.login')}</a>
           <p>${t('home.login_how')}</p>
           ${
             requiresVerification

@@ -269,6 +269,17 @@ describe('The example server', () => {
       expect(stylesheet.headers.get('content-type')).to.include('text/css')
     })
 
+    it('has things to try that work as written: a reset that leads back to the client, and a sign-in that asks who, also somebody signed in', async () => {
+      const browser = browserAt()
+      await signIn(browser, 'alice')
+      const home = await browser.visit('/')
+      const asked = await browser.visit(hrefTo('forgot-password', home))
+      expectPage(asked, 200, 'forgot-password', 'form')
+      const redirectUri = `${server.baseUrl}/demo/callback`
+      expect(asked.hidden).to.include({ client_id: 'demo', redirect_uri: redirectUri })
+      expectPage(await browser.visit(hrefTo('prompt=login', home)), 200, 'login', 'form')
+    })
+
     it('shows the login page with the way to a new password, which carries the request', async () => {
       const page = await browserAt().visit('/demo/start')
       expectPage(page, 200, 'login', 'form')
