@@ -159,7 +159,7 @@ export function userText(user: UserStatus, query: AccountQuery, isAll: boolean, 
     ...(isAll
       ? [
           section('Links', links, () => linkTable(links, output.columns)),
-          section('Mails', mails, () => mailTable(mails, output.columns)),
+          section('Mails in the outbox', mails, () => mailTable(mails, output.columns)),
           section('Events', events, () => events.map(eventText).join('\n')),
         ]
       : [`All links, mails and events:\n  account-flows user status --all ${name}`]),
@@ -184,7 +184,9 @@ function accountFacts(user: UserStatus): Fact[] {
   ]
 }
 
-function newestFacts({ links: [link], mails: [mail], events: [event] }: UserStatus): Fact[] {
+function newestFacts({ links: [link], mails: [mail], events }: UserStatus): Fact[] {
+  // The newest of all may be this very question.
+  const event = events.find(({ type }) => type !== 'admin_action')
   return [
     ['newest link', link && `${link.kind}, ${link.state}, ${link.created_at}`],
     ['newest mail', mail && `${mail.kind}, ${mail.state}, ${mail.requested_at ?? 'time unknown'}`],

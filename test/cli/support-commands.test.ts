@@ -258,6 +258,8 @@ describe('account-flows for those who help others', () => {
       expect(shown.split('\n').length).to.be.at.most(24)
       expect(shown.match(/The account is disabled/g)).to.have.length(1)
       expect(shown).to.match(/^ {2}account-flows user status --all busy$/m)
+      // The newest of all is the question before this one.
+      expect(shown).to.match(/^newest event +password_reset_\w+, /m)
       const { text, json } = await both(['user', 'status', 'busy', '--all'])
       expect(text).not.to.include('--all')
       for (const mail of json.mails) expectSaid(text, mail.id)
