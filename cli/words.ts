@@ -14,7 +14,9 @@ import { plain, type Colour, type Output } from './output.ts'
 import { factLines, labelOf, linesOf, table, type Fact } from './table.ts'
 
 /** Why a request led to no mail, and what to do. */
-const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
+const reasons: Partial<Record<MailFailure, string>> &
+  Record<NoMail | 'development_mailbox', string> = {
+  development_mailbox: 'no mail server is set: the development mailbox of the server has it',
   unknown: 'no account has this name: check it with `user status`',
   ambiguous: 'several accounts match: name one with --id',
   already_verified: 'the address is verified already: no link is needed',

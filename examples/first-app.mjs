@@ -118,4 +118,9 @@ app.get('/callback', (req, res) => {
 })
 
 app.use('/oauth2', provider.callback()) // last
+// An old login page, for example: its sign-in is over.
+app.use((error, _req, res, next) => {
+  if (res.headersSent) return next(error)
+  res.status(error.status ?? 500).send('That did not work. Go back to the app and try again.')
+})
 app.listen(port, () => console.log(`Open ${baseUrl}/`))

@@ -108,13 +108,16 @@ const WORDS = {
     `Make sure that ${user.email ?? 'the address to come'} is the person's own mailbox, and that only the person reads it. Then let the person set a new password: ${send}`,
   ],
   refused: failedWords,
-  mail_server_down: (told) =>
-    told.event
-      ? failedWords(told)
+  mail_server_down: (told) => {
+    if (told.event) return failedWords(told)
+    const doctor = 'Run account-flows doctor: it says what to set with account-flows settings set.'
+    return told.isDelivered
+      ? ['SMTP is not configured, or its key is missing: all mails wait.', doctor]
       : [
-          'SMTP is not configured, or its key is missing: all mails wait.',
-          'Run account-flows doctor: it says what to set with account-flows settings set.',
-        ],
+          'No mail server is set: all mails go into the development mailbox of this server.',
+          `Read them there. ${doctor}`,
+        ]
+  },
   waiting: ({ job }) => [
     `A mail, requested at ${job?.requestedAt.toISOString()}, waits to be sent.`,
     'Look again in a minute. If it still waits, run account-flows doctor.',
@@ -123,12 +126,7 @@ const WORDS = {
     `The last ${mail} was used at ${at}.`,
     'There is nothing left to do: the person can sign in.',
   ],
-  sent: ({ event, user, mail, at, isDelivered }) => {
-    if (!isDelivered)
-      return [
-        `The last ${mail} was not delivered (${at}): no mail server is set, so the development mailbox took it.`,
-        'Read it there. Or run account-flows doctor: it says what to set with account-flows settings set.',
-      ]
+  sent: ({ event, user, mail, at }) => {
     const { message_id: messageId, queue_id: queueId } = event?.details ?? {}
     const ids = Object.entries(defined({ 'Message-ID': messageId, 'queue id': queueId }))
     const named = ids.map(([name, id]) => `${name} ${String(id)}`).join(', ')
@@ -197,12 +195,8 @@ export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
 
 export const hadNoLink = (event?: RecordedEvent): boolean => event?.details?.['link'] === 'none'
 
-/** Whether the mail server refused this mail. `false`: it accepts no mail. */
-export function isRefusal({ reason, details = {} }: RecordedEvent): boolean {
-  return reason === 'ERR_MAIL_REFUSED' || isAnswer(details)
-}
-
-const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
+/** Whether the mail server answered so to this mail. */
+export const isAnswer = ({ step = '', code = '' }: Partial<MailFault>) =>
   /^\d/.test(code) && ['RCPT TO', 'DATA'].includes(step)
 
 /** The words for a mail that the mail server, or the transport in its place, did not accept. */

@@ -4,8 +4,9 @@ import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { foldTyped, hashOf } from '../contract/users.ts'
 import { answerToReset, findByIdentifier, whyNoInvitation, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import { diagnosisOf, hadNoLink, isRefusal, WAS_SO, type Cause, type Facts } from './causes.ts'
-import { isDelivering, type AdminParts } from './operation.ts'
+import { isSmtpConfigured } from '../settings/table.ts'
+import { diagnosisOf, hadNoLink, isAnswer, WAS_SO, type Cause, type Facts } from './causes.ts'
+import type { AdminParts } from './operation.ts'
 
 const MAX = 20
 /** Enough to reach a failure even if the person asks again and again. */
@@ -13,12 +14,8 @@ const MAX_MAIL_EVENTS = 200
 
 const MAIL_EVENTS = linkKinds.flatMap((kind) => {
   const { flow } = MAIL_KINDS[kind]
-  return [
-    `${flow}_requested`,
-    `${flow}_mail_sent`,
-    `${flow}_mail_failed`,
-    `${flow}_completed`,
-  ] as const
+  const ends = ['requested', 'mail_sent', 'mail_failed', 'completed'] as const
+  return ends.map((end) => `${flow}_${end}` as const)
 })
 
 type MailHistory = Awaited<ReturnType<typeof mailHistory>>
@@ -43,9 +40,13 @@ export async function mailHistory(parts: AdminParts, user: User) {
     askedInVain,
     /** Whether several accounts have verified its address, so that the address names none of them. */
     isShared: named === 'ambiguous',
-    canSend: mail.canSend(),
+    canSend: mail.canSend() && isDelivering(parts),
   }
 }
+
+/** Whether mails leave, or wait until they can. `false`: a development mailbox takes them. */
+export const isDelivering = ({ options: { transport }, settings }: AdminParts): boolean =>
+  !transport?.isStandIn || isSmtpConfigured(settings())
 
 export const currentFacts = (parts: AdminParts, user: User): Facts => ({
   user,
@@ -140,7 +141,9 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   if (reason === 'ERR_MAIL_ADDRESS') return ['bad_address', about]
   if (reason !== 'ERR_MAIL_REFUSED' && reason !== 'ERR_MAIL_FAILED') return ['ended', about]
   const job = history.mails.find(({ id }) => event.id.startsWith(`mail_failed:${id}:`))
-  return [isRefusal(event) ? 'refused' : 'mail_server_down', { ...about, job }]
+  // Otherwise it accepts no mail.
+  const isRefused = reason === 'ERR_MAIL_REFUSED' || isAnswer(event.details ?? {})
+  return [isRefused ? 'refused' : 'mail_server_down', { ...about, job }]
 }
 
 /** Why a request for such a link gets none now. Causes that end every request are checked before. */

@@ -7,7 +7,8 @@ import { isMailAddress } from '../settings/addresses.ts'
 import { defined } from '../store/kind.ts'
 import { isRecorded } from './audit.ts'
 import { CheckReport, codeOf, databaseChecks, reportOf, type Check } from './checks.ts'
-import { inTime, isDelivering, notAnAddress, operation, type AdminParts } from './operation.ts'
+import { isDelivering } from './diagnosis.ts'
+import { inTime, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { given, object, optional } from './schema.ts'
 
 const REACH_MS = 5_000

@@ -8,9 +8,9 @@ import {
 } from '../contract/mail-kinds.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
 import { AuditEvent, usernamesFor } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
+import { isDelivering } from './diagnosis.ts'
 import { invalid, invalidSettings, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { count, given, list, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
@@ -104,8 +104,8 @@ export const mailOperations = {
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
-    async run({ query }, { store, clock }) {
-      return outcomeOf(await readMail(store, query.mail_id, clock.now()))
+    async run({ query }, parts) {
+      return outcomeOf(parts, await readMail(parts, query.mail_id))
     },
   }),
 
@@ -113,16 +113,16 @@ export const mailOperations = {
     summary: 'All about one mail: its outcome, each attempt, its ids.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
     answer: MailRecord,
-    async run({ query }, { store, users, clock }) {
-      const kept = await readMail(store, query.mail_id, clock.now())
+    async run({ query }, parts) {
+      const kept = await readMail(parts, query.mail_id)
       const { job, requested, sent, failures } = kept
       const events = [requested, ...failures.toReversed(), sent].filter(
         (event) => event !== undefined,
       )
-      const named = await usernamesFor(users, [...events, ...(job ? [job] : [])])
+      const named = await usernamesFor(parts.users, [...events, ...(job ? [job] : [])])
       const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
       return {
-        ...outcomeOf(kept),
+        ...outcomeOf(parts, kept),
         mail: job && wireOf(MailJob, named(job)),
         message_id: textOf(sent?.details?.['message_id']),
         queue_id: textOf(sent?.details?.['queue_id']),
@@ -168,8 +168,8 @@ const FAILED = linkKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as
 const MAX_FAILURES = 1_000
 
 /** All that is kept about a mail; failures newest first. The outbox is asked first: a job leaves it after its end is recorded. */
-async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Date) {
-  const [job] = await outbox.list({ id, limit: 1 }, at)
+async function readMail({ store: { outbox, audit }, clock }: AdminParts, id: string) {
+  const [job] = await outbox.list({ id, limit: 1 }, clock.now())
   const [[requested], [sent]] = await Promise.all([
     audit.list({ id: `requested:${id}`, limit: 1 }),
     audit.list({ id: `mail_sent:${id}`, limit: 1 }),
@@ -183,9 +183,10 @@ async function readMail({ outbox, audit }: AccountFlowsStore, id: string, at: Da
 
 type KeptMail = Awaited<ReturnType<typeof readMail>>
 
-function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
+function outcomeOf(parts: AdminParts, { id: mailId, job, sent, requested, failures }: KeptMail) {
   if (job) return wireOf(MailOutcome, { ...job, mailId })
-  if (sent) return wireOf(MailOutcome, { mailId, state: 'sent', sentAt: sent.at })
+  const where = isDelivering(parts) ? {} : { reason: 'development_mailbox' }
+  if (sent) return wireOf(MailOutcome, { mailId, state: 'sent', sentAt: sent.at, ...where })
   if (!requested) return wireOf(MailOutcome, { mailId, state: 'unknown' })
   // A dead letter that was retried may have ended for another reason than at first.
   const reason = failures[0]?.reason ?? requested.reason

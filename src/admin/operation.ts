@@ -11,7 +11,6 @@ import type { RequestParts } from '../jobs/request-mail.ts'
 import type { CheckMail } from '../mail/sending.ts'
 import type { CheckedOptions } from '../options.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-import { isSmtpConfigured } from '../settings/table.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
 import { object, optional, text } from './schema.ts'
@@ -37,10 +36,6 @@ export interface AdminParts extends CommonParts, RequestParts {
     dearestCost(): number | undefined
   }
 }
-
-/** Whether mails leave, or wait until they can. `false`: a development mailbox takes them. */
-export const isDelivering = ({ options: { transport }, settings }: AdminParts): boolean =>
-  !transport?.isStandIn || isSmtpConfigured(settings())
 
 export interface AdminRequest<Query = {}, Body = undefined> {
   /** The admin whose token it is. */

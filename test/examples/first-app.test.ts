@@ -9,6 +9,8 @@ import { startProcess, untilUp } from '../support/process.ts'
 import { freePort } from '../support/serve.ts'
 import { createBrowser, expectPage, linksOf } from '../support/user-agent.ts'
 
+const SORRY = 'That did not work. Go back to the app and try again.'
+
 describe('examples/first-app.mjs, beside the package as it is installed [full]', () => {
   let folder: string
   let app: ReturnType<typeof startProcess>
@@ -60,5 +62,7 @@ describe('examples/first-app.mjs, beside the package as it is installed [full]',
     expectPage(await signIn('a new password'), 200, 'verify-email', 'blocked')
     const last = await browser.visit(await mailed('verify-email'))
     expect([last.status, last.text]).to.deep.equal([200, 'Signed in: the app has a code.'])
+    const old = await createBrowser(baseUrl).visit(login.url)
+    expect([old.status, old.text]).to.deep.equal([400, SORRY])
   })
 })
