@@ -16,7 +16,7 @@ import { factLines, labelOf, linesOf, table, type Fact } from './table.ts'
 /** Why a request led to no mail, and what to do. */
 const reasons: Partial<Record<MailFailure, string>> &
   Record<NoMail | 'development_mailbox', string> = {
-  development_mailbox: 'no mail server is set: the development mailbox of the server has it',
+  development_mailbox: 'the development mailbox of the server has it, as no mail server is set',
   unknown: 'no account has this name: check it with `user status`',
   ambiguous: 'several accounts match: name one with --id',
   already_verified: 'the address is verified already: no link is needed',
