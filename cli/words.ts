@@ -14,14 +14,12 @@ import { plain, type Colour, type Output } from './output.ts'
 import { factLines, labelOf, linesOf, table, type Fact } from './table.ts'
 
 /** Why a request led to no mail, and what to do. */
-const reasons: Partial<Record<MailFailure, string>> &
-  Record<NoMail | 'development_mailbox', string> = {
-  development_mailbox: 'the development mailbox of the server has it, as no mail server is set',
+const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
   unknown: 'no account has this name: check it with `user status`',
   ambiguous: 'several accounts match: name one with --id',
   already_verified: 'the address is verified already: no link is needed',
   not_verified:
-    'the address is not verified: send a verification link. If the account has a password, you may change reset_requires_verified_email',
+    'the address is not verified: see `user status`. If the account has a password, you may change reset_requires_verified_email',
   throttled:
     'the account had too many mails recently: use its last link, or see mails_per_account_per_hour and resend_cooldown',
   superseded: 'a newer request replaced it: see that one with `user status`',
@@ -187,8 +185,8 @@ function accountFacts(user: UserStatus): Fact[] {
 }
 
 function newestFacts({ links: [link], mails: [mail], events }: UserStatus): Fact[] {
-  // The newest of all may be this very question.
-  const event = events.find(({ type }) => type !== 'admin_action')
+  // Not the question itself, or one like it.
+  const event = events.find(({ details }) => details?.['action'] !== 'user_status')
   return [
     ['newest link', link && `${link.kind}, ${link.state}, ${link.created_at}`],
     ['newest mail', mail && `${mail.kind}, ${mail.state}, ${mail.requested_at ?? 'time unknown'}`],

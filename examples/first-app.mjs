@@ -53,9 +53,9 @@ const provider = new Provider(`${baseUrl}/oauth2`, {
   },
   async findAccount(_ctx, sub) {
     const user = await users.findById(sub)
-    return user && { accountId: sub, claims: () => ({ sub, email: user.email }) }
+    return user && { accountId: sub, claims: () => ({ sub }) }
   },
-  // Your own client needs no consent. Without this, the provider asks for it at the login page.
+  // Your own client needs no consent. Without this, the provider asks for it at the login page: with `prompt=consent`, it still does.
   async loadExistingGrant({ oidc: { client, session, requestParamScopes } }) {
     const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId })
     grant.addOIDCScope([...requestParamScopes].join(' '))
@@ -74,6 +74,8 @@ app
   .get((req, res) => showForm(req, res, 200))
   .post(express.urlencoded({ extended: false }), async (req, res) => {
     const startedAt = flows.loginStarted()
+    await provider.interactionDetails(req, res) // throws unless this browser has this sign-in
+    if (!isOurs(req)) return void res.status(403).send('This form came from another site.')
     const { username = '', password = '' } = req.body
     const waitSeconds = await flows.limitLogin(req, username)
     if (waitSeconds !== undefined)
@@ -84,11 +86,17 @@ app
     await flows.finishLogin(req, res, { account, startedAt })
   })
 
+/** Another site must not sign people in to the account of its choice. */
+function isOurs({ headers: { origin = baseUrl, 'sec-fetch-site': site = 'none' } }) {
+  return site === 'same-origin' || (site === 'none' && origin === baseUrl)
+}
+
 async function showForm(req, res, status) {
   // The link carries the request, so that the end of a reset leads back to this login.
   const { params } = await provider.interactionDetails(req, res)
-  const { client_id, redirect_uri, scope, state } = params
-  const query = new URLSearchParams({ client_id, redirect_uri, scope, state })
+  const names = ['client_id', 'redirect_uri', 'scope', 'state', 'ui_locales']
+  const given = names.filter((name) => params[name]).map((name) => [name, params[name]])
+  const query = new URLSearchParams(given)
   res.status(status).send(`<!doctype html><title>Sign in</title>
     <h1>Sign in</h1>${status === 401 ? '<p>That username and password do not match.</p>' : ''}
     <form method="post">
@@ -105,7 +113,7 @@ app.get('/', (_req, res) => {
     client_id: 'app',
     redirect_uri: `${baseUrl}/callback`,
     response_type: 'code',
-    scope: 'openid email',
+    scope: 'openid',
     state: 'a random value',
     code_challenge: 'the-challenge-of-a-random-verifier-43-chars',
     code_challenge_method: 'S256',
@@ -120,7 +128,8 @@ app.get('/callback', (req, res) => {
 app.use('/oauth2', provider.callback()) // last
 // An old login page, for example: its sign-in is over.
 app.use((error, _req, res, next) => {
-  if (res.headersSent) return next(error)
-  res.status(error.status ?? 500).send('That did not work. Go back to the app and try again.')
+  if (!error.status) console.error(error)
+  if (res.headersSent) next(error)
+  else res.status(error.status ?? 500).send('That did not work. Go back to the app and try again.')
 })
 app.listen(port, () => console.log(`Open ${baseUrl}/`))

@@ -73,12 +73,10 @@ const WORDS = {
     const first = isNeeded
       ? 'Verify it before the person asks again'
       : 'Ask the person to type the username, or verify the address'
-    const byLink = needsLogin
-      ? 'a mailed link does so only where the person is signing in'
-      : sendLink('email_verification', user)
+    const byLink = needsLogin ? '' : `: ${sendLink('email_verification', user)}`
     return [
       `The address is not verified: ${isNeeded && !event ? `it gets no reset link (${why})` : askedWith(told)}.`,
-      `${first}: ${byLink}. If you are sure that the address belongs to the person: account-flows user verify --id ${user.id}`,
+      `${first}${byLink}. If you are sure that the address belongs to the person: account-flows user verify --id ${user.id}`,
     ]
   },
   ambiguous: (told) => [
@@ -121,10 +119,6 @@ const WORDS = {
   waiting: ({ job }) => [
     `A mail, requested at ${job?.requestedAt.toISOString()}, waits to be sent.`,
     'Look again in a minute. If it still waits, run account-flows doctor.',
-  ],
-  used: ({ mail, at }) => [
-    `The last ${mail} was used at ${at}.`,
-    'There is nothing left to do: the person can sign in.',
   ],
   sent: ({ event, user, mail, at }) => {
     const { message_id: messageId, queue_id: queueId } = event?.details ?? {}
@@ -178,7 +172,7 @@ export const Diagnosis = z.strictObject({
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the names of the table are its type
     .enum(Object.keys(WORDS) as Cause[])
     .describe(
-      'The outcome of the newest mail, or why there is none. used: its link was used. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: "This wasn\'t me" was pressed in a mail, and no login with the password succeeds. changed: the reason is gone.',
+      'The outcome of the newest mail, or why there is none. refused: the mail server refused this mail. mail_server_down: it accepts no mail. ambiguous: several accounts have this verified address. blocked: "This wasn\'t me" was pressed in a mail, and no login with the password succeeds. changed: the reason is gone.',
     ),
   summary: text.describe('The cause in one sentence, with what the mail server said.'),
   advice: text.describe('What to do next.'),

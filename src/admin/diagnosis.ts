@@ -14,7 +14,7 @@ const MAX_MAIL_EVENTS = 200
 
 const MAIL_EVENTS = linkKinds.flatMap((kind) => {
   const { flow } = MAIL_KINDS[kind]
-  const ends = ['requested', 'mail_sent', 'mail_failed', 'completed'] as const
+  const ends = ['requested', 'mail_sent', 'mail_failed'] as const
   return ends.map((end) => `${flow}_${end}` as const)
 })
 
@@ -40,7 +40,7 @@ export async function mailHistory(parts: AdminParts, user: User) {
     askedInVain,
     /** Whether several accounts have verified its address, so that the address names none of them. */
     isShared: named === 'ambiguous',
-    canSend: mail.canSend() && isDelivering(parts),
+    canSend: mail.canSend(),
   }
 }
 
@@ -122,12 +122,11 @@ const kindOf = ({ type }: RecordedEvent) =>
 function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial<Facts>?] {
   const kind = kindOf(event)
   const about = { event, kind }
-  const isUsed = event.type.endsWith('_completed')
-  if (isUsed || event.type.endsWith('_mail_sent')) {
+  if (event.type.endsWith('_mail_sent')) {
     const cause = whyNoLink(kind, history)
     // What was mailed is of no use now.
-    if (cause === 'has_password' || cause === 'no_password') return [cause]
-    if (isUsed) return ['used', about]
+    if (cause && cause !== 'unverified') return [cause]
+    if (!history.isDelivered) return ['mail_server_down']
     if (!hadNoLink(event)) return ['sent', about]
     return cause ? [cause] : ['changed', about]
   }
@@ -161,7 +160,7 @@ export function hintsOf(history: MailHistory): string[] {
   const isVerified = user.emailVerified ? 'verified' : 'unverified'
   const hasNone = hashOf(user) === undefined && answer !== 'not_verified'
   const causes = [
-    history.canSend ? undefined : 'mail_server_down',
+    history.canSend && history.isDelivered ? undefined : 'mail_server_down',
     disabled ? 'disabled' : undefined,
     whyNoMail({ email, disabled: false }),
     hasNone ? 'no_password' : email === undefined ? undefined : isVerified,

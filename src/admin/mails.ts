@@ -10,7 +10,6 @@ import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
 import { AuditEvent, usernamesFor } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
-import { isDelivering } from './diagnosis.ts'
 import { invalid, invalidSettings, notAnAddress, operation, type AdminParts } from './operation.ts'
 import { count, given, list, object, oneOf, optional, text, time, wireOf } from './schema.ts'
 
@@ -105,7 +104,7 @@ export const mailOperations = {
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
     async run({ query }, parts) {
-      return outcomeOf(parts, await readMail(parts, query.mail_id))
+      return outcomeOf(await readMail(parts, query.mail_id))
     },
   }),
 
@@ -122,7 +121,7 @@ export const mailOperations = {
       const named = await usernamesFor(parts.users, [...events, ...(job ? [job] : [])])
       const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
       return {
-        ...outcomeOf(parts, kept),
+        ...outcomeOf(kept),
         mail: job && wireOf(MailJob, named(job)),
         message_id: textOf(sent?.details?.['message_id']),
         queue_id: textOf(sent?.details?.['queue_id']),
@@ -183,10 +182,9 @@ async function readMail({ store: { outbox, audit }, clock }: AdminParts, id: str
 
 type KeptMail = Awaited<ReturnType<typeof readMail>>
 
-function outcomeOf(parts: AdminParts, { id: mailId, job, sent, requested, failures }: KeptMail) {
+function outcomeOf({ id: mailId, job, sent, requested, failures }: KeptMail) {
   if (job) return wireOf(MailOutcome, { ...job, mailId })
-  const where = isDelivering(parts) ? {} : { reason: 'development_mailbox' }
-  if (sent) return wireOf(MailOutcome, { mailId, state: 'sent', sentAt: sent.at, ...where })
+  if (sent) return wireOf(MailOutcome, { mailId, state: 'sent', sentAt: sent.at })
   if (!requested) return wireOf(MailOutcome, { mailId, state: 'unknown' })
   // A dead letter that was retried may have ended for another reason than at first.
   const reason = failures[0]?.reason ?? requested.reason

@@ -47,6 +47,9 @@ describe('examples/first-app.mjs, beside the package as it is installed [full]',
     const login = await browser.visit(start)
     const signIn = (password: string) => browser.submit(login.url, { username: 'ann', password })
     expect((await signIn('a wrong password')).status).to.equal(401)
+    const mine = { username: 'ann', password: 'the password of ann' }
+    const posted = await browser.submit(login.url, mine, { 'sec-fetch-site': 'cross-site' })
+    expect(posted.status).to.equal(403)
 
     const [forgot = ''] = linksOf(login)
     const asked = await browser.visit(forgot)
