@@ -99,6 +99,15 @@ export interface AccountFlowsOptions {
 
 export const MIN_KEY_BYTES = 32
 
+/** The others may be left out. */
+const USER_METHODS: (keyof UserStore)[] = [
+  'findById',
+  'findByUsername',
+  'findByVerifiedEmail',
+  'replacePasswordHash',
+  'markEmailVerified',
+]
+
 export type CheckedOptions = ReturnType<typeof checkOptions>
 
 export function checkOptions(options: AccountFlowsOptions) {
@@ -109,6 +118,7 @@ export function checkOptions(options: AccountFlowsOptions) {
 
   for (const name of ['store', 'users'] as const)
     must(typeof options[name] === 'object' && options[name], `${name} is missing`)
+  checkFunctions(options.users, USER_METHODS, 'users.')
   for (const name of ['beforeForgotPassword', 'validatePassword'] as const)
     if (options[name] !== undefined) checkFunctions(options, [name])
   must(

@@ -45,7 +45,7 @@ const REFUSED: Row[] = [
   ['secrets', undefined, null, [], 'text', [''], ['no base64url!']],
   ['secrets', [new Uint8Array()], [42], [null]],
   ['store', undefined, null, 'mongodb'],
-  ['users', undefined, null, () => {}],
+  ['users', undefined, null, () => {}, {}, { ...memoryUsers([]), markEmailVerified: undefined }],
   ['adminToken', '', [''], [null], [TOKEN, TOKEN], { token: TOKEN }, [{ scopes: READ }]],
   ['adminToken', { token: TOKEN, scopes: [] }, { token: TOKEN, scopes: 'account-flows:read' }],
   ['adminToken', { token: TOKEN, scopes: ['read'] }, { token: TOKEN, scopes: [...READ, 'openid'] }],
