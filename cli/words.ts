@@ -22,6 +22,8 @@ const reasons: Partial<Record<MailFailure, string>> & Record<NoMail, string> = {
     'the address is not verified: see `user status`. If the account has a password, you may change reset_requires_verified_email',
   throttled:
     'the account had too many mails recently: use its last link, or see mails_per_account_per_hour and resend_cooldown',
+  other_address:
+    'the person typed another address: no other mail leaves until its mailbox is proven',
   superseded: 'a newer request replaced it: see that one with `user status`',
   sent_before: 'it was sent already',
   expired: 'it waited until its link expired: see `doctor`, then ask again',

@@ -168,6 +168,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const interactions = createInteractions(provider)
   const block = createLoginBlock({
     verification,
+    waitingLogins,
     users,
     interactions,
     browserCookie,

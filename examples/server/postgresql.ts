@@ -22,7 +22,8 @@ const TABLES = `
     email_verified boolean NOT NULL DEFAULT false,
     password_hash text,
     password_changed_at timestamptz,
-    disabled boolean NOT NULL DEFAULT false
+    disabled boolean NOT NULL DEFAULT false,
+    may_replace_email boolean NOT NULL DEFAULT false
   );
   CREATE TABLE IF NOT EXISTS provider_jwks (id text PRIMARY KEY, jwe text NOT NULL, jwes_of_others jsonb NOT NULL)`
 
@@ -62,11 +63,19 @@ export async function storageIn(
     users: postgresUsers(pool),
     providerKeys: await sharedProviderKeys(keysIn(pool), signingKeys),
 
-    async addUser({ username, email, emailVerified, passwordHash, disabled }) {
+    async addUser({ username, email, emailVerified, passwordHash, disabled, mayReplaceEmail }) {
+      const values = [
+        username,
+        email,
+        emailVerified,
+        passwordHash,
+        disabled,
+        mayReplaceEmail === true,
+      ]
       await pool.query(
-        `INSERT INTO users (id, username, email, email_verified, password_hash, disabled)
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-        [randomUUID(), username, email, emailVerified, passwordHash, disabled],
+        `INSERT INTO users (id, username, email, email_verified, password_hash, disabled, may_replace_email)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
+        [randomUUID(), ...values],
       )
     },
   }
@@ -78,6 +87,8 @@ export function postgresUsers(pool: PostgresPool): UserStore {
     // PostgreSQL refuses such texts, and no user has one.
     if (values.some((value) => /[\0\p{Surrogate}]/u.test(value))) return []
     const { rows } = await pool.query(text, values).catch((error: unknown) => {
+      // If your addresses are unique, another user has this one.
+      if (codeOf(error) === '23505') return { rows: [] }
       throw isOutOfReach(error)
         ? new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'users cannot be reached', {
             cause: error,
@@ -121,6 +132,14 @@ export function postgresUsers(pool: PostgresPool): UserStore {
       ),
     markEmailUnverified: (id, email) =>
       isChanged('email_verified = false', 'email = $2 AND email_verified', id, email),
+    replaceEmail: (id, expected, next) =>
+      isChanged(
+        'email = $3, email_verified = true',
+        'email = $2 AND NOT disabled AND NOT email_verified',
+        id,
+        expected,
+        next,
+      ),
   }
 }
 
@@ -131,6 +150,7 @@ interface Row {
   email_verified: boolean
   password_hash: string | null
   disabled: boolean
+  may_replace_email: boolean
 }
 
 const toUser = ({ email, email_verified, password_hash, ...row }: Row): User => ({
@@ -140,11 +160,14 @@ const toUser = ({ email, email_verified, password_hash, ...row }: Row): User => 
   emailVerified: email_verified,
   passwordHash: password_hash || undefined,
   disabled: row.disabled,
+  ...(row.may_replace_email && { mayReplaceEmail: true }),
 })
+
+const codeOf = (error: unknown): unknown => Reflect.get(Object(error), 'code')
 
 /** The database told no reason of its own (SQLSTATE), or one of its connection, its resources or its operator. */
 function isOutOfReach(error: unknown): boolean {
-  const code: unknown = Reflect.get(Object(error), 'code')
+  const code = codeOf(error)
   const isState = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)
   return !isState || /^(?:08|53|57|58|25006)/.test(code)
 }

@@ -11,6 +11,7 @@ interface SeedUser {
   /** `undefined`: the user has no password. */
   password: { plain: string } | { hash: string } | undefined
   disabled: boolean
+  mayReplaceEmail: boolean
 }
 
 export interface Seed {
@@ -94,6 +95,7 @@ function arrayOf(name: string, value: unknown): Json[] {
 
 function userOf(user: Json, place: string): SeedUser {
   const { username, email, email_verified, password, password_hash, disabled } = user
+  const { may_replace_email } = user
   if (typeof username !== 'string' || username === '') {
     throw wrong(`${place}.username must be a string`)
   }
@@ -106,6 +108,7 @@ function userOf(user: Json, place: string): SeedUser {
     emailVerified: flagOf(email_verified, `${place}.email_verified`),
     password: passwordOf(password, password_hash, place),
     disabled: flagOf(disabled, `${place}.disabled`),
+    mayReplaceEmail: flagOf(may_replace_email, `${place}.may_replace_email`),
   }
 }
 

@@ -36,6 +36,7 @@ interface UserDocument {
   password_hash?: string
   password_changed_at: Date | null
   disabled: boolean
+  may_replace_email?: boolean
 }
 
 /**
@@ -73,7 +74,7 @@ export async function mongoStorage(mongodbUri: string, signingKeys: string[]): P
     users: mongoUsers(users),
     providerKeys: await sharedProviderKeys(keysIn(db), signingKeys),
 
-    async addUser({ username, email, emailVerified, passwordHash, disabled }) {
+    async addUser({ username, email, emailVerified, passwordHash, disabled, mayReplaceEmail }) {
       try {
         await users.insertOne({
           _id: randomUUID(),
@@ -83,6 +84,7 @@ export async function mongoStorage(mongodbUri: string, signingKeys: string[]): P
           ...(passwordHash !== undefined && { password_hash: passwordHash }),
           password_changed_at: null,
           disabled,
+          ...(mayReplaceEmail && { may_replace_email: true }),
         })
       } catch (error) {
         if (!(error instanceof MongoServerError && error.code === 11000)) throw error

@@ -79,6 +79,10 @@ const WORDS = {
       `${first}${byLink}. If you are sure that the address belongs to the person: account-flows user verify --id ${user.id}`,
     ]
   },
+  other_address: () => [
+    'The person typed another address on the page that waits. Until its mailbox is proven, no other mail leaves, and no other link works.',
+    'Ask the person to use the newest mail at that address, or to sign in again and correct it. Do not verify the address of the account: the person says that it is wrong.',
+  ],
   ambiguous: (told) => [
     `Several accounts have this verified address: ${askedWith(told)}.`,
     'Ask the person to type the username. Or give each account its own address.',
@@ -151,6 +155,7 @@ export const WAS_SO = new Map(
   Object.entries({
     not_verified: 'the address was not verified',
     already_verified: 'the address was verified already',
+    other_address: 'a login waited for another address',
     no_password: 'the account had no password, and could not choose one',
     has_password: 'the account had a password',
     disabled: 'the account was disabled',

@@ -4,6 +4,7 @@ import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { foldTyped, hashOf } from '../contract/users.ts'
 import { answerToReset, findByIdentifier, whyNoInvitation, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
+import { awaitedAddress } from '../flows/other-address.ts'
 import { isSmtpConfigured } from '../settings/table.ts'
 import { diagnosisOf, hadNoLink, isAnswer, WAS_SO, type Cause, type Facts } from './causes.ts'
 import type { AdminParts } from './operation.ts'
@@ -24,12 +25,13 @@ type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 export async function mailHistory(parts: AdminParts, user: User) {
   const { store, users, mail, clock } = parts
   const { id: accountId, email } = user
-  const [mails, events, reported, askedInVain, named] = await Promise.all([
+  const [mails, events, reported, askedInVain, named, awaited] = await Promise.all([
     store.outbox.list({ accountId, limit: MAX }, clock.now()),
     store.audit.list({ accountId, types: MAIL_EVENTS, limit: MAX_MAIL_EVENTS }),
     store.audit.list({ accountId, types: ['mail_reported'], limit: MAX }),
     lastInVain(parts, user),
     email === undefined ? 'unknown' : findByIdentifier(users, email),
+    awaitedAddress(parts, user),
   ])
   return {
     ...currentFacts(parts, user),
@@ -40,6 +42,8 @@ export async function mailHistory(parts: AdminParts, user: User) {
     askedInVain,
     /** Whether several accounts have verified its address, so that the address names none of them. */
     isShared: named === 'ambiguous',
+    /** Whether a login waits for another address than that of the account. */
+    waitsForOther: awaited !== email,
     canSend: mail.canSend(),
   }
 }
@@ -78,6 +82,7 @@ export function diagnose(history: MailHistory) {
   if (block) return told('blocked', { event: block })
   const refused = whyNoMail(user) ?? (canSend ? undefined : 'mail_server_down')
   if (refused) return told(refused)
+  if (history.waitsForOther) return told('other_address')
   const last = lastOf(history)
   const since = last?.recordedAt ?? new Date(0)
   const event = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined

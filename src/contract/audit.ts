@@ -20,8 +20,10 @@ const AUDIT_EVENTS = {
   email_verification_mail_failed: {} as Holds<MailFailed>,
   /** A verification link was used that no longer works; once an hour for each link. `wrong_code`: the user typed a wrong code. */
   email_verification_rejected: {} as Holds<(OfLink & { reason: VerificationEnd }) | TooManyForms>,
-  /** The address is verified, by a link, a code or a reset. */
-  email_verification_completed: {} as Holds<OfLink>,
+  /** The address is verified, by a link, a code or a reset. `replaced`: it took the place of the address of the account. */
+  email_verification_completed: {} as Holds<OfLink & { details?: { address: 'replaced' } }>,
+  /** The user typed another address on the page that waits. The account keeps its own until the mailbox of the other is proven. */
+  email_replacement_requested: {} as Holds<OfLink>,
   /** A login with the right password waits until the address is verified. */
   email_login_blocked: {} as Holds<OfMail>,
   /** An account was invited. */
@@ -169,6 +171,7 @@ export type NoMail =
   | 'unknown' // No account has this name or verified address.
   | 'ambiguous' // Several accounts could be meant.
   | 'already_verified' // There is nothing left to verify.
+  | 'other_address' // A login waits for another address, and no other mail leaves until then.
   | 'not_verified' // The address is not verified, and a reset link needs that.
   | 'throttled' // The account asked too often.
   | 'superseded' // A newer request took its place.
@@ -192,7 +195,8 @@ export type TokenEnd =
 /** What ended a link: its token, or its account. */
 export type LinkEnd = TokenEnd | 'account_changed' // The password, the address or the account has changed since.
 
-type VerificationEnd = LinkEnd | 'already_verified' | 'wrong_code'
+/** `address_taken`: another account has the address that the user typed. */
+type VerificationEnd = LinkEnd | 'already_verified' | 'wrong_code' | 'address_taken'
 
 /** How many records of each group were deleted. `undefined`: the adapter cannot count them; they are dead all the same. */
 export type EndedSessions = {

@@ -18,6 +18,11 @@ export interface User {
   mayChoosePassword?: boolean | undefined
   /** Where a user without a password signs in, such as `'Google'`. If none may be chosen, a request for a reset mails this, and no link. */
   signsInElsewhere?: string | undefined
+  /**
+   * Whether the user may correct a mistyped address on the page that waits for its verification. Off by default. Set it only for accounts
+   * that people made on your own sign-up page, and never for imported ones: anyone who knows the password then chooses the address.
+   */
+  mayReplaceEmail?: boolean | undefined
 }
 
 /**
@@ -55,6 +60,12 @@ export interface UserStore {
    * `user unverify` is refused, and "This wasn't me" leaves an address verified.
    */
   markEmailUnverified?(id: string, email: string): Promise<boolean>
+  /**
+   * Replaces an unverified address by `next`, whose mailbox is proven, and makes it verified, in one atomic step. It does so only while the
+   * user is enabled and the address is unverified and still `expected`, byte for byte. `true` for exactly one of concurrent callers; `false`:
+   * nothing changed, for example because another user has `next`. Without it, `mayReplaceEmail` has no effect.
+   */
+  replaceEmail?(id: string, expected: string, next: string): Promise<boolean>
 }
 
 /** `undefined`: the user has no password. A host may remove the hash, or have `null` or an empty text in its place. */

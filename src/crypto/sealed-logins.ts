@@ -12,11 +12,16 @@ interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
 export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingLoginStore {
   const opened = (login: PendingLogin | undefined) => {
     const captured = login && open(login.captured, login.id, box)
-    return captured && { ...login, captured }
+    if (!captured || login.otherEmail === undefined) return captured && { ...login, captured }
+    const otherEmail = box.open(login.otherEmail, purposeOfEmail(login.id))
+    return otherEmail === undefined ? undefined : { ...login, captured, otherEmail }
   }
   return {
-    save: (login, most) =>
-      store.save({ ...login, captured: seal(login.captured, login.id, box) }, most),
+    save({ otherEmail: other, ...login }, most) {
+      const captured = seal(login.captured, login.id, box)
+      const otherEmail = other === undefined ? undefined : box.seal(other, purposeOfEmail(login.id))
+      return store.save({ ...login, captured, otherEmail }, most)
+    },
     find: async (which) => opened(await store.find(which)),
     change: (which, changes) => store.change(which, changes),
     setTurn: (id, turn, at) => store.setTurn(id, turn, at),
@@ -44,3 +49,4 @@ function open(stored: CapturedRequest, id: string, box: SecretBox): CapturedRequ
 }
 
 const purposeOf = (id: string) => `login that waits ${id}`
+const purposeOfEmail = (id: string) => `address of ${purposeOf(id)}`

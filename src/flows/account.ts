@@ -103,8 +103,10 @@ export function askedByHost(method: string, who: User | string, parameters: Requ
 }
 
 /** Whether the address that a link went to is verified, by this link or in another way. */
-export function isVerified({ email }: IssuedFor, account: User | undefined): boolean {
-  return (
-    account !== undefined && account.email === email && account.emailVerified && !account.disabled
-  )
+export function isVerified(
+  { email, otherEmail = email }: IssuedFor & Pick<PendingLogin, 'otherEmail'>,
+  account: User | undefined,
+): boolean {
+  const isItsOwn = account !== undefined && account.email === otherEmail
+  return isItsOwn && account.emailVerified && !account.disabled
 }

@@ -19,15 +19,17 @@ import {
   verificationState,
   type LinkContext,
 } from './link-state.ts'
-import { codeOf, tryCode, type CodeOutcome } from './login-code.ts'
+import { codeOf, tryCode } from './login-code.ts'
+import { mailedTo, replaceEmail, type LinkToken } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
+import { defined } from '../store/kind.ts'
 import { block, isLoginOf, isWaitingPage } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */
 export interface OpenedLink {
   username: string
-  token: Token
+  token: LinkToken
   /** The login that the link was mailed for. `undefined`: there is none, or it is over. */
   login: PendingLogin | undefined
   /** The login of the account that waits in this browser: `login`, or else the newest. Without one: `login`, if it went on here. */
@@ -36,6 +38,9 @@ export interface OpenedLink {
 
 /** `verified`: the account was verified in another way, and the link is no longer needed. */
 export type LinkRefusal = LinkContext & { fault: VerificationReason | 'verified' }
+
+/** What proves a mailbox: a link, or the code of a login. */
+type Proof = Pick<LinkToken, 'id' | 'userId' | 'email' | 'otherEmail' | 'parameters'>
 
 export function createEmailVerification(parts: FlowParts) {
   const { users, settings } = parts
@@ -66,18 +71,21 @@ export function createEmailVerification(parts: FlowParts) {
 
     /** Verifies the address, and ends the waiting logins of the account, except `goesOn`. It refuses if another request was first. */
     async confirm({ token, login }: OpenedLink, by: Requester, goesOn = login?.id) {
-      if (await verifyAddress(parts, token, by, goesOn)) return 'confirmed'
-      const state = isVerified(token, await users.findById(token.userId)) ? 'used' : 'changed'
-      return refuse(parts, token, state, by)
+      const outcome = await verifyAddress(parts, token, by, goesOn)
+      if (outcome === 'verified') return 'confirmed'
+      const isUsed = isVerified(token, await users.findById(token.userId))
+      return refuse(parts, token, isUsed ? 'used' : outcome, by)
     },
 
     /** The same by a typed code. `over` also: another request was first, or the account changed. */
-    async confirmByCode(login: PendingLogin, typed: string, by: Requester): Promise<CodeOutcome> {
-      const outcome = await tryCode(parts, login, typed, by)
-      if (outcome !== 'right') return outcome
+    async confirmByCode(login: PendingLogin, typed: string, by: Requester) {
+      const tried = await tryCode(parts, login, typed, by)
+      if (tried !== 'right') return tried
       const { id, accountId: userId, email = '', captured } = login
-      const whose = { id, userId, email, parameters: parametersOf(captured) }
-      return (await verifyAddress(parts, whose, by, id)) ? 'right' : 'over'
+      const proof = { ...login, userId, email, parameters: parametersOf(captured) }
+      const outcome = await verifyAddress(parts, proof, by, id)
+      if (outcome === 'verified') return 'right'
+      return outcome === 'taken' ? outcome : 'over'
     },
   }
 }
@@ -127,6 +135,8 @@ async function loginsOf(
   return { login, here: valid(newest) ?? own }
 }
 
+const BECAUSE = { used: 'already_verified', taken: 'address_taken' } as const
+
 /** Records one event an hour for each link and reason: no limit counts GET requests, so they could fill the log. */
 async function refuse(
   { audit, clock }: FlowParts,
@@ -136,21 +146,25 @@ async function refuse(
   end: LinkEnd = 'account_changed',
 ) {
   const hour = Math.floor(clock.now().getTime() / 3_600_000)
-  const because = reason === 'used' ? 'already_verified' : end
+  const because = reason === 'used' || reason === 'taken' ? BECAUSE[reason] : end
   const event = { ...eventBy(clock, token, by), id: `rejected:${token.id}:${because}:${hour}` }
   await audit({ ...event, type: 'email_verification_rejected', reason: because })
   return faultOf(token, reason)
 }
 
-/** @returns `false`: another request verified the address, or its links were voided just now. */
+/**
+ * `taken`: another account has the other address, which only the owner of its mailbox is told. `changed`: another request verified the
+ * address, or its links were voided just now.
+ */
 async function verifyAddress(
-  { users, store, audit, clock, log }: FlowParts,
-  proof: Pick<Token, 'id' | 'userId' | 'email' | 'parameters'>,
+  parts: FlowParts,
+  proof: Proof,
   by: Requester,
   goesOn: string | undefined,
-): Promise<boolean> {
+): Promise<'verified' | 'taken' | 'changed'> {
+  const { users, store, audit, clock, log } = parts
   const { verificationTokens, pendingLogins } = store
-  const { id, userId, email } = proof
+  const { id, userId, email, otherEmail } = proof
   const endOthers = () =>
     pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
   // The link, or all links of the login with the code. By their mark, "This wasn't me" finds that they verified.
@@ -158,20 +172,25 @@ async function verifyAddress(
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
   // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
-  if (!(await users.markEmailVerified(userId, email))) return false
+  const outcome =
+    otherEmail === undefined
+      ? await users.markEmailVerified(userId, email)
+      : await replaceEmail(parts, userId, email, otherEmail)
+  if (outcome !== true) return outcome || 'changed'
   for (const token of await ours()) await verificationTokens.use(token, clock.now())
   await endOthers()
   // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one of them sees the other.
   if ((await ours()).some(wasVoided)) {
-    await users.markEmailUnverified?.(userId, email)
-    return false
+    await users.markEmailUnverified?.(userId, mailedTo(proof))
+    return 'changed'
   }
-  const event = { ...eventBy(clock, proof, by), id: `verified:${id}` } as const
+  const details = otherEmail === undefined ? undefined : ({ address: 'replaced' } as const)
+  const event = { ...eventBy(clock, proof, by), id: `verified:${id}`, ...defined({ details }) }
   // If this fails, the login still finishes, because the link is used up.
   await audit({ ...event, type: 'email_verification_completed' }).catch((error: unknown) =>
     log('error', 'a verification was not recorded', { error: String(error) }),
   )
-  return true
+  return 'verified'
 }
 
 /** Looks up no account: one write and one answer for every id. A worker finds out whether there is an address to verify. */

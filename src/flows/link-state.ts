@@ -7,6 +7,7 @@ import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
+import { awaitedAddress, mailedTo, otherAddressOf, type LinkToken } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 
 type LinkState = 'usable' | Exclude<LinkReason, 'unknown'>
@@ -57,25 +58,30 @@ export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
 
 /** Finds a token with its account and state. With `sessions`, it misses no end of the account. */
 export async function findLink(
-  { store, users, clock }: Pick<FlowParts, 'store' | 'users' | 'clock'>,
+  parts: Pick<FlowParts, 'store' | 'users' | 'clock'>,
   kind: LinkKind,
   raw: string,
   sessions?: Pick<FlowParts['sessions'], 'readCutoffs'>,
 ) {
+  const { store, users, clock } = parts
   const at = clock.now()
   const find = async () => (isToken(raw) ? tokensOf(store, kind).find(hashToken(raw)) : undefined)
   const first = await find()
   if (!first) return undefined
   // Reads the token again after the cut-offs: an end of sessions voids links first, and moves the cut-offs last.
   const wasEnded = await sessions?.readCutoffs(first.userId)
-  const [token, account] = await Promise.all([
+  const [now, account] = await Promise.all([
     wasEnded ? find() : first,
     users.findById(first.userId),
   ])
-  if (!token) return undefined
+  if (!now) return undefined
+  const token: LinkToken = { ...now, ...(await otherAddressOf({ store }, now)) }
   // If the record has no end of its own, only a change of the account can end the link.
   const end: LinkEnd = endOf(token, at) ?? 'account_changed'
-  return { token, account, state: linkState(token, account, at), end }
+  const state = linkState(token, account, at)
+  const mayDo = account && (state === 'usable' || state === 'expired')
+  const isElsewhere = mayDo && (await awaitedAddress(parts, account)) !== mailedTo(token)
+  return { token, account, state: isElsewhere ? ('changed' as const) : state, end }
 }
 
 /** `used`: the address is verified, by this link or in another way. `changed`: also a used link whose address is not verified now. */

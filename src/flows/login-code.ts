@@ -5,6 +5,7 @@ import type { Requester } from '../contract/index.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { mailboxKey, mailboxOf } from '../settings/addresses.ts'
 import { eventBy } from './audit.ts'
+import { mailedTo } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000
@@ -23,8 +24,9 @@ const OF_MAILBOX = [
 export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
 /** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
-export async function codeOf(parts: FlowParts, { id, email }: PendingLogin) {
-  return { code: parts.keyed.loginCodes.codeOf(id), waitMs: await codeWait(parts, email) }
+export async function codeOf(parts: FlowParts, login: PendingLogin) {
+  const code = parts.keyed.loginCodes.codeOf(login.id)
+  return { code, waitMs: await codeWait(parts, mailedTo(login)) }
 }
 
 /** Counts a try before it compares the code. A right code gives its try back. */
@@ -42,7 +44,7 @@ export async function tryCode(
   const { count: tries } = await limits.hit(own, MONTH_MS)
   if (tries > MAX_OF_LOGIN) return endLogin(parts, login)
   const counted = [own]
-  for (const { key, spelledKey, windowMs, max } of rowsOf(parts, login.email)) {
+  for (const { key, spelledKey, windowMs, max } of rowsOf(parts, mailedTo(login))) {
     const [{ count, msToEnd }] = await Promise.all([
       limits.hit(key, windowMs),
       limits.hit(spelledKey, windowMs),
@@ -50,7 +52,7 @@ export async function tryCode(
     if (count > max) {
       // The code is not compared, so it does not count as a try at the login.
       await limits.giveBack(own)
-      return (await codeWait(parts, login.email)) ?? msToEnd
+      return (await codeWait(parts, mailedTo(login))) ?? msToEnd
     }
     counted.push(key, spelledKey)
   }

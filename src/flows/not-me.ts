@@ -8,6 +8,7 @@ import type { NotMeToken, Token } from '../store/index.ts'
 import { answerToReset, whyNoMail } from './account.ts'
 import { endSessions } from './end-sessions.ts'
 import { MAX_MAILED } from './link-state.ts'
+import { awaitedAddress, mailedTo, otherAddressOf } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { voidEverything } from './void-links.ts'
 
@@ -78,13 +79,15 @@ async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {
 
 async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const { users, store } = parts
-  const { kind, userId, email } = mail
+  const { kind, userId } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
+  const mailbox = mailedTo((await otherAddressOf(parts, mail)) ?? mail)
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
     // A reader of the old mailbox must not void mails to the new address.
-    if (isLinkKind(kind) && user.email === email) await voidEverything(store, userId, [kind])
+    const isCurrent = (await awaitedAddress(parts, user)) === mailbox
+    if (isLinkKind(kind) && isCurrent) await voidEverything(store, userId, [kind])
     // Looks again: a form may have used the link before it was void.
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'
@@ -92,9 +95,9 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   if (effect !== 'verified') return block(parts, mail, by)
   // Ends sessions first, so that a link that verifies meanwhile finds itself void.
   await endSessions(parts, userId)
-  await users.markEmailUnverified?.(userId, email)
+  await users.markEmailUnverified?.(userId, mailbox)
   const now = await users.findById(userId)
-  return now?.email === email && !now.emailVerified ? 'unverified' : 'signed_out'
+  return now?.email === mailbox && !now.emailVerified ? 'unverified' : 'signed_out'
 }
 
 const MAX_TRIES = 10

@@ -11,9 +11,12 @@ async function voidLinks(
   store: AccountFlowsStore,
   userId: string,
   kinds = linkKinds,
-  exceptAddress?: string,
+  {
+    exceptAddress,
+    except,
+  }: { exceptAddress?: string | undefined; except?: string | undefined } = {},
 ) {
-  await store.pendingLogins.change({ accountId: userId, exceptAddress }, { isVoid: true })
+  await store.pendingLogins.change({ accountId: userId, exceptAddress, except }, { isVoid: true })
   for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, VOIDED_AT)
 }
 
@@ -22,16 +25,21 @@ async function voidLinks(
  * mail needs none of it: its address is looked up when it is sent.
  */
 export const voidOtherAddresses = (store: AccountFlowsStore, { id, email }: User) =>
-  voidLinks(store, id, linkKinds, email)
+  voidLinks(store, id, linkKinds, { exceptAddress: email })
 
-/** Voids all links, and mails that are not sent yet, or are on their way to the mail server. */
-export async function voidEverything(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
+/** Voids all links, all waiting logins except one, and mails that are not sent yet, or are on their way to the mail server. */
+export async function voidEverything(
+  store: AccountFlowsStore,
+  userId: string,
+  kinds = linkKinds,
+  except?: string,
+) {
   for (const kind of kinds) {
     const requests = await store.outbox.requestsOf(userId, kind)
     const ids = requests.map(({ id }) => id)
     await store.outbox.supersede(ids, VOIDED_AT)
   }
-  await voidLinks(store, userId, kinds)
+  await voidLinks(store, userId, kinds, { except })
 }
 
 export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
@@ -60,6 +68,9 @@ export function usersVoidingLinks(users: UserStore, store: AccountFlowsStore): U
     markEmailVerified: (...of) => users.markEmailVerified(...of),
     ...(users.markEmailUnverified && {
       markEmailUnverified: async (...of) => (await users.markEmailUnverified?.(...of)) ?? false,
+    }),
+    ...(users.replaceEmail && {
+      replaceEmail: async (...of) => (await users.replaceEmail?.(...of)) ?? false,
     }),
   }
 }

@@ -1,24 +1,31 @@
 /** A login that waits for its address to be verified (3.2). It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
-import { isVoid, type CapturedRequest } from '../store/logins.ts'
+import { isAwaited, isVoid, KEEP_LOGIN_MS, type CapturedRequest } from '../store/logins.ts'
 import { isEnded, type SessionCutoffs } from '../store/cutoffs.ts'
 import type { Requester, User } from '../contract/index.ts'
+import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
+import { linkKinds } from '../contract/mail-kinds.ts'
 import { parametersOf } from '../contract/parameters.ts'
 import { requestMail } from '../jobs/request-mail.ts'
-import { WEEK_MS } from '../store/kind.ts'
 import type { PendingLogin } from '../store/index.ts'
+import { isMailAddress } from '../settings/addresses.ts'
 import { isUnchanged } from './account.ts'
+import { eventBy } from './audit.ts'
+import { awaitedAddress, mailedTo, mayReplaceEmail } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
+import { voidEverything } from './void-links.ts'
 
 /** The most waiting logins of one account; the newest stay. Otherwise a stranger who knows the password could keep the owner out. */
 const MAX_LOGINS = 10
 
+/** How often an account gets another address in a day. */
+const MAX_REPLACED = 3
+
+const DAY_MS = 24 * 3_600_000
+
 /** Longer than any request that fits into an address. */
 const MAX_CAPTURED_BYTES = 32_768
-
-/** A login that waits (`pending_logins`) outlives its link, so that a new link still finishes it. */
-export const KEEP_LOGIN_MS = WEEK_MS
 
 /**
  * Keeps a login that has to wait, and asks for a link. It comes back void if the user reported it ("This wasn't me"), it had too many wrong
@@ -30,16 +37,21 @@ export async function block(
   captured: CapturedRequest,
   requester: Requester,
   browser: string | undefined,
+  replaced?: { id: string; email: string },
 ): Promise<PendingLogin | undefined> {
   const { users, store, settings, clock } = parts
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
   const { id: accountId, email, passwordHash } = user
-  const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
+  // A login that begins while another one waits for another address waits for that address too.
+  const awaited = replaced ? replaced.email : await awaitedAddress(parts, user)
+  const otherEmail = awaited === email ? undefined : awaited
+  const digest = passwordDigest(passwordHash)
+  const checked = { accountId, email, otherEmail, passwordDigest: digest }
   // The same request from the same browser is the same login: its earlier link still finishes it, even if this request gets no mail. After
   // an end of the account, the same request is another login, and the earlier login stays ended.
   const { params, deviceCode } = captured
   const asked = [browser, checked, params, deviceCode, captured.login.accountFlowsSeen]
-  const id = browser === undefined ? newId() : idOf(asked)
+  const id = replaced?.id ?? (browser === undefined ? newId() : idOf(asked))
   const createdAt = clock.now()
   const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
   const login = {
@@ -56,6 +68,7 @@ export async function block(
   const isLate = (await users.findById(accountId))?.emailVerified
   if (isLate) await store.pendingLogins.change({ id }, { isVoid: true })
   if (!isKept || isLate) return { ...login, passwordDigest: '' }
+  if (replaced) await voidEverything(store, accountId, linkKinds, id)
   const whose = { accountId, pendingLoginId: id, parameters: parametersOf(captured) }
   await requestMail(parts, 'email_verification', { ...whose, requester })
   return login
@@ -81,8 +94,7 @@ export function createWaitingLogins(parts: FlowParts) {
     if (browser === undefined || !isToken(browser)) return undefined
     const pending = await pendingLogins.find({ id })
     if (pending?.browserHash !== hashToken(browser)) return undefined
-    // Its page waits as long as the latest link that finishes it.
-    return pending.purgeAt.getTime() - KEEP_LOGIN_MS > clock.now().getTime() ? pending : undefined
+    return isAwaited(pending, clock) ? pending : undefined
   }
 
   // Each turn has an id, so that no request gives back the turn of another request.
@@ -119,6 +131,39 @@ export function createWaitingLogins(parts: FlowParts) {
       return { status: 'verified', user, login }
     },
 
+    mayReplaceEmail: (user: User) => mayReplaceEmail(parts, user),
+
+    /** The id of the login that follows if this one gets that address. */
+    idWithEmail,
+
+    /**
+     * Goes on waiting, as another login, for a link to this address. Everything that was mailed before is void. A number: milliseconds until
+     * the account may get another address.
+     */
+    async replaceEmail(
+      { user, login }: WaitingLogin,
+      typed: string,
+      by: Requester,
+      browser: string | undefined,
+    ): Promise<PendingLogin | 'invalid' | 'same' | number> {
+      const email = withoutBlanks(typed)
+      if (!isMailAddress(email)) return 'invalid'
+      if (equalsInAsciiCase(email, mailedTo(login) ?? '')) return 'same'
+      const { count, msToEnd } = await store.limits.hit(
+        parts.keyed.keyedHash(`replaced:${user.id}`),
+        DAY_MS,
+        MAX_REPLACED,
+      )
+      if (count > MAX_REPLACED) return msToEnd
+      const { captured } = login
+      const id = idWithEmail(login.id, typed)
+      const about = { userId: user.id, parameters: parametersOf(captured) }
+      const event = { ...eventBy(clock, about, by), id: `replaced:${id}` }
+      await parts.audit({ ...event, type: 'email_replacement_requested' })
+      // It was short enough before.
+      return (await block(parts, user, captured, by, browser, { id, email })) ?? login
+    },
+
     /** Whether the user cancelled the login on its page. Also `true` if the login is gone. */
     async wasCancelled(id: string): Promise<boolean> {
       const pending = await pendingLogins.find({ id })
@@ -136,6 +181,8 @@ export function createWaitingLogins(parts: FlowParts) {
       }),
   }
 }
+
+const idWithEmail = (id: string, typed: string) => idOf([id, withoutBlanks(typed)])
 
 /** Whether its code can be typed where it waits. */
 export function isWaitingPage({ browserHash, continuedAt }: PendingLogin): boolean {

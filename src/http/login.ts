@@ -5,7 +5,7 @@ import type { Requester, User, UserStore } from '../contract/index.ts'
 import { hashOf } from '../contract/users.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { must } from '../errors.ts'
-import { KEEP_LOGIN_MS } from '../flows/waiting-login.ts'
+import { KEEP_LOGIN_MS } from '../store/logins.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { SeenLogins } from '../oidc/seen-logins.ts'
@@ -16,7 +16,12 @@ import type { BrowserCookie } from './browser.ts'
 import { isCrossSite } from './cross-site.ts'
 import type { Cooldown } from './mail-forms.ts'
 import { errorPage, type Pages } from './pages.ts'
-import { blockedPage, type BlockedLogin, type Verification } from './waiting-login.ts'
+import {
+  blockedPage,
+  type BlockedLogin,
+  type Verification,
+  type WaitingLogins,
+} from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -136,6 +141,7 @@ export function createLogin(parts: LoginParts): Login {
 
 interface LoginBlockParts {
   verification: Pick<Verification, 'blocks' | 'block'>
+  waitingLogins: Pick<WaitingLogins, 'mayReplaceEmail'>
   users: UserStore
   interactions: Pick<Interactions, 'capture'>
   browserCookie: BrowserCookie
@@ -168,7 +174,8 @@ export function createLoginBlock(parts: LoginBlockParts) {
     const login = await verification.block(user, captured, requester, browser)
     if (!login) return 'request_too_long'
     const waitMs = await cooldown.count('email_verification', user.username, requester)
-    return { user, login, lifetimeMs, waitMs }
+    const mayReplaceEmail = parts.waitingLogins.mayReplaceEmail(user)
+    return { user, login, lifetimeMs, waitMs, mayReplaceEmail }
   }
 }
 

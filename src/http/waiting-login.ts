@@ -6,7 +6,7 @@ import type { ClosedLogin, createWaitingLogins, WaitingLogin } from '../flows/wa
 import type { Clients } from '../oidc/clients.ts'
 import type { createResume } from '../oidc/resume.ts'
 import type { PendingLogin } from '../store/index.ts'
-import type { CodeFault } from '../views/index.ts'
+import type { WaitingFault } from '../views/index.ts'
 import { parseFields } from './input.ts'
 import type { Cooldown } from './mail-forms.ts'
 import type { Page, PageParts } from './pages.ts'
@@ -14,8 +14,10 @@ import type { Route, Visit } from './dispatcher.ts'
 
 export type Verification = ReturnType<typeof createEmailVerification>
 
+export type WaitingLogins = ReturnType<typeof createWaitingLogins>
+
 export interface WaitingLoginParts extends PageParts {
-  waitingLogins: ReturnType<typeof createWaitingLogins>
+  waitingLogins: WaitingLogins
   verification: Verification
   resume: ReturnType<typeof createResume>
   cooldown: Cooldown
@@ -34,6 +36,8 @@ export function waitingLogin(parts: WaitingLoginParts): Route {
     async post(visit, { fields }) {
       const action = fields.get('action')
       const found = await find(parts, visit, fields.get('login'))
+      const email = action === 'replace_email' ? fields.get('email') : undefined
+      if (email !== undefined) return replaceEmail(parts, visit, fields.get('login'), found, email)
       if (!('user' in found)) return show(parts, visit, found)
       if (action === 'cancel') return leave(parts, visit, found.login, 'deny')
       if (action === 'other_account') return leave(parts, visit, found.login, 'askAgain')
@@ -44,6 +48,28 @@ export function waitingLogin(parts: WaitingLoginParts): Route {
 
 const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, id = '') =>
   waitingLogins.find(id, browser)
+
+/** The page goes on as that of the login that waits for the typed address. A form that is sent again gets the same page. */
+async function replaceEmail(
+  parts: WaitingLoginParts,
+  visit: Visit,
+  id = '',
+  found: Found,
+  typed: string,
+) {
+  const { waitingLogins } = parts
+  const isWaiting = 'user' in found && found.status === 'waiting'
+  if (!isWaiting || !waitingLogins.mayReplaceEmail(found.user))
+    return show(parts, visit, await find(parts, visit, waitingLogins.idWithEmail(id, typed)))
+  const { requester, browser } = visit
+  const login = await waitingLogins.replaceEmail(found, typed, requester, browser)
+  if (typeof login === 'object') return show(parts, visit, { ...found, login })
+  const fault: WaitingFault =
+    typeof login === 'number'
+      ? { reason: 'too_often', waitMs: login, typed }
+      : { reason: login, typed }
+  await show(parts, visit, found, fault)
+}
 
 /** Goes on to the client if the address is verified. The right code verifies it. */
 async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin, code = '') {
@@ -85,11 +111,11 @@ async function confirmByCode(
   { requester }: Visit,
   login: PendingLogin,
   code: string,
-): Promise<'confirmed' | CodeFault | undefined> {
+): Promise<'confirmed' | WaitingFault | undefined> {
   if (code.trim() === '') return { reason: 'not_yet' }
   const outcome = await verification.confirmByCode(login, code, requester)
   if (typeof outcome === 'number') return { reason: 'too_many', waitMs: outcome }
-  if (outcome === 'unread' || outcome === 'wrong') return { reason: outcome }
+  if (outcome === 'unread' || outcome === 'wrong' || outcome === 'taken') return { reason: outcome }
   return outcome === 'right' ? 'confirmed' : undefined
 }
 
@@ -113,14 +139,16 @@ async function leave(
 type Found = WaitingLogin | ClosedLogin
 
 /** Says "signed in" only if this browser is: the session may be over, or its cookie came after this request was sent. */
-async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?: CodeFault) {
+async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?: WaitingFault) {
   const { ctx, requester } = visit
   const { pages, clients, cooldown, resume, settings } = parts
   if ('user' in found) {
     const { user, login } = found
     const lifetimeMs = settings().emailVerificationExpiration
     const waitMs = await cooldown.remaining('email_verification', user.username, requester)
-    return pages.show(ctx, await blockedPage(clients, { user, login, lifetimeMs, waitMs, fault }))
+    const mayReplaceEmail = parts.waitingLogins.mayReplaceEmail(user)
+    const asked = { user, login, lifetimeMs, waitMs, fault, mayReplaceEmail }
+    return pages.show(ctx, await blockedPage(clients, asked))
   }
   const { status, captured } = found
   const isSignedIn =
@@ -135,7 +163,8 @@ export interface BlockedLogin {
   login: PendingLogin
   lifetimeMs: number
   waitMs: number | undefined
-  fault?: CodeFault | undefined
+  mayReplaceEmail: boolean
+  fault?: WaitingFault | undefined
 }
 
 /** The verification page in mode `blocked` (4.8), or in mode `ended` of a login that is over. */
@@ -147,7 +176,8 @@ export async function blockedPage(
   if (isVoid(login)) return endPage(clients, 'ended', captured)
   const parameters = parametersOf(captured)
   const { client } = await clients.identify(parameters)
-  const whose = { username: user.username, sentTo: user.email ?? undefined, waiting: id }
+  const sentTo = login.otherEmail ?? user.email ?? undefined
+  const whose = { username: user.username, sentTo, waiting: id }
   const locals = { mode: 'blocked', ...whose, parameters, client, ...asked } as const
   return { name: 'verify-email', locals, ...requestOf(captured) }
 }

@@ -2,7 +2,7 @@
  * Limits on mails for an account and for a mailbox. A request over a limit ends without a mail, before it changes anything. An account
  * without a usable link still gets its spare mail, so strangers cannot lock a user out. A notice waits instead.
  */
-import type { User, UserStore } from '../contract/index.ts'
+import type { UserStore } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import type { Keyed } from '../crypto/keyed.ts'
@@ -12,6 +12,7 @@ import type { CommonParts } from '../flows/parts.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, JobRecord, MailJob, RateLimits } from '../store/index.ts'
+import type { Recipient } from './make-mail.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
@@ -30,8 +31,9 @@ export interface LimitParts extends CommonParts {
 type Limit = [key: string, windowMs: number, most: number]
 
 /** The limits of a mail. The limits of one list are counted at once. If one is exceeded, the next list is not counted. */
-function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, user: User) {
-  const { kind, sendTo = user.email } = job
+function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, to: Recipient) {
+  const { kind } = job
+  const { user, otherEmail, email: sendTo } = to
   const { link, isNotice } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()
   const soonMs = resendCooldown - Math.min(COUNTED_LATER_MS, resendCooldown / 2)
@@ -41,7 +43,7 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, u
   const ofLogin = job.pendingLoginId === undefined ? '' : 'login:'
   // A notice to an address that the account has left counts for the account alone.
   const isUnverified = job.isUnverified ?? (!user.emailVerified && user.email === sendTo)
-  const box = mailboxKey(sendTo ?? '')
+  const box = mailboxKey(otherEmail ?? sendTo)
   // A user who used the link has a new password, and so a new spare.
   const proof = user.emailVerified ? passwordDigest(user.passwordHash) : ''
   const [account, mailbox] = [keyedHash(user.id), keyedHash(box)]
@@ -69,12 +71,13 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, u
 }
 
 /** Counts a mail, and returns for how many milliseconds it is over a limit. 0: it is within all limits. */
-export const msOverLimit = (parts: LimitParts, job: MailJob, user: User): Promise<number> =>
-  msOver(parts, tableOf(parts, job, user).counted)
+export const msOverLimit = (parts: LimitParts, job: MailJob, to: Recipient): Promise<number> =>
+  msOver(parts, tableOf(parts, job, to).counted)
 
 /** Whether the account of a request over a limit still gets a mail. This uses up the spare, whatever becomes of the mail. */
-export async function takesSpare(parts: LimitParts, job: MailJob, user: User): Promise<boolean> {
+export async function takesSpare(parts: LimitParts, job: MailJob, to: Recipient): Promise<boolean> {
   const { store, clock } = parts
+  const { user } = to
   // A mail without a link opens no account.
   if (job.kind === 'password_reset' && answerToReset(user, parts) !== 'link') return false
   // Reads the outbox first: a mail that leaves between the two reads has already stored its link.
@@ -82,7 +85,7 @@ export async function takesSpare(parts: LimitParts, job: MailJob, user: User): P
   if (isOtherUnderWay(job, requests, clock.now())) return false
   const tokens = tokensOf(store, job.kind)
   if (tokens && (await hasUsableLink(tokens, user, clock.now(), job.pendingLoginId))) return false
-  return (await msOver(parts, tableOf(parts, job, user).spares)) === 0
+  return (await msOver(parts, tableOf(parts, job, to).spares)) === 0
 }
 
 /** Whether the mail of another request may still leave. If the job is for a login, only requests of that login count. */

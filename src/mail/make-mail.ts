@@ -13,10 +13,11 @@ import {
   isUnchanged,
   whyNoInvitation,
 } from '../flows/account.ts'
-import { KEEP_LOGIN_MS, isWaitingPage } from '../flows/waiting-login.ts'
+import { isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request-mail.ts'
 import type { MailJob } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
+import { KEEP_LOGIN_MS } from '../store/logins.ts'
 import { orderOf } from '../store/outbox-record.ts'
 import type { MailLocals } from '../views/index.ts'
 import type { MailParts } from './parts.ts'
@@ -41,8 +42,10 @@ interface MailBehaviour {
 
 export interface Recipient {
   user: User
-  /** The stored address, never the typed one. */
+  /** Of the account, or of a notice. */
   email: string
+  /** Where the mail goes, if that is the other address of a login that waits. No link of it holds an address. */
+  otherEmail?: string | undefined
 }
 
 /** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */
@@ -96,8 +99,8 @@ const verificationMail: MailBehaviour = {
     const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
     const waiting =
       pending && !pending.continuedAt && isUnchanged(pending, user) ? pending : undefined
-    // The mail shows a code only if the waiting page accepts one.
-    const isShown = waiting && isWaitingPage(waiting)
+    // The mail shows a code only if the waiting page accepts one, and if it goes to the address that the code proves.
+    const isShown = waiting && isWaitingPage(waiting) && waiting.otherEmail === recipient.otherEmail
     return {
       ...shown,
       link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
@@ -153,7 +156,7 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
 export async function writeMail(
   { views, store, oauthUrl, clock }: MailParts,
   job: MailJob,
-  { user, email }: Recipient,
+  { user, email, otherEmail }: Recipient,
   { locale, ...shown }: Omit<MailLink, 'id'>,
   clientName: string | undefined,
 ): Promise<OutgoingMail> {
@@ -164,7 +167,8 @@ export async function writeMail(
     id: hashToken(token),
     kind,
     userId: user.id,
-    email,
+    email: otherEmail === undefined ? email : '',
+    pendingLoginId: job.pendingLoginId,
     locale,
     ...orderOf(job, job.attempts),
     createdAt,
@@ -183,7 +187,7 @@ export async function writeMail(
   }
   const template = shown.signsInElsewhere ? 'signs-in-elsewhere' : MAIL_KINDS[kind].template
   const rendered = views.mail(template, locals, { asked: locale })
-  return { ...rendered, to: email, kind }
+  return { ...rendered, to: otherEmail ?? email, kind }
 }
 
 /** Makes a token, the record of it, and what the mail says about it. */
@@ -191,7 +195,7 @@ function newLinkToken(
   { settings, clock }: MailParts,
   kind: LinkKind,
   job: MailJob,
-  { user: { id: userId, passwordHash }, email }: Recipient,
+  { user: { id: userId, passwordHash }, email, otherEmail }: Recipient,
 ) {
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
   const createdAt = clock.now()
@@ -200,7 +204,7 @@ function newLinkToken(
     id: newId(),
     tokenHash: hashToken(token),
     userId,
-    email,
+    email: otherEmail === undefined ? email : '',
     passwordDigest: (kind === 'password_reset' ? resetDigest : passwordDigest)(passwordHash),
     ...orderOf(job, job.attempts),
     createdAt,

@@ -7,6 +7,7 @@ import { MAX_IDENTIFIER_LENGTH } from '../jobs/request-mail.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import type { JobRecord, MailJob } from '../store/index.ts'
 import { isLater, isWaiting, orderOf } from '../store/outbox-record.ts'
+import { awaitedAddress, mayReplaceEmail, otherAddressOf } from '../flows/other-address.ts'
 import { msOverLimit, takesSpare } from './limits.ts'
 import { MAIL_BEHAVIOUR, type Recipient } from './make-mail.ts'
 import { endJob, endUnsent, isHeld, recordRequested, wasSent } from './outcome.ts'
@@ -35,9 +36,10 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
     await recordRequested(parts, job, user)
     return endJob(parts, job, user)
   }
-  const recipient = asRecipient(parts, job, user)
-  const refusal = typeof recipient === 'string' ? recipient : undefined
-  const lease = await takeLease(parts, job, user, refusal)
+  const recipient = await recipientIn(parts, job, user)
+  const [to, refusal] =
+    typeof recipient === 'string' ? [undefined, recipient] : [recipient, undefined]
+  const lease = await takeLease(parts, job, user, to)
   if (lease === 'lost') return undefined
   const found = { ...job, accountId: user.id }
   if (lease === 'throttled') {
@@ -55,15 +57,15 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
 }
 
 /** Returns the end of the lease in which the job is to be sent. `lost`: this worker has no lease any more. */
-async function takeLease(parts: MailParts, job: MailJob, user: User, refusal: NoMail | undefined) {
+async function takeLease(parts: MailParts, job: MailJob, user: User, to: Recipient | undefined) {
   const { store, clock } = parts
   // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing.
-  const msOver = refusal ? 0 : await msOverLimit(parts, job, user)
-  if (msOver > 0) {
+  const msOver = to ? await msOverLimit(parts, job, to) : 0
+  if (to && msOver > 0) {
     if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
     // If another process has the job now, that process needs the spare.
     if (!(await isHeld(parts, job))) return 'lost'
-    if (!(await takesSpare(parts, job, user))) return 'throttled'
+    if (!(await takesSpare(parts, job, to))) return 'throttled'
   }
   const leaseEnd = new Date(clock.now().getTime() + SEND_LEASE_MS)
   return (await store.outbox.resolve(job, user.id, leaseEnd)) ? leaseEnd : 'lost'
@@ -93,7 +95,7 @@ export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Rec
   const user = await userOf(parts, job)
   if (typeof user === 'string') return user
   if (await endEarlierAndCheckOvertaken(parts, job, user)) return 'superseded'
-  return asRecipient(parts, job, user)
+  return recipientIn(parts, job, user)
 }
 
 async function userOf(parts: MailParts, { kind, accountId, identifier }: MailJob) {
@@ -102,13 +104,22 @@ async function userOf(parts: MailParts, { kind, accountId, identifier }: MailJob
   return (await MAIL_BEHAVIOUR[kind].findByIdentifier?.(parts.users, identifier)) ?? 'unknown'
 }
 
-function asRecipient(parts: MailParts, { kind, sendTo }: MailJob, user: User) {
+/** Where the mail goes, or why it goes nowhere. */
+async function recipientIn(
+  parts: MailParts,
+  job: MailJob,
+  user: User,
+): Promise<Recipient | NoMail> {
+  const { kind, sendTo, pendingLoginId } = job
   // A notice of a change to an account leaves, whatever the account's state is by then.
-  const refusal =
-    sendTo === undefined && (whyNoMail(user) ?? MAIL_BEHAVIOUR[kind].refuses?.(user, parts))
-  if (refusal) return refusal
-  const email = sendTo ?? user.email ?? ''
-  return isMailAddress(email) ? { user, email } : 'bad_address'
+  if (sendTo !== undefined) return isMailAddress(sendTo) ? { user, email: sendTo } : 'bad_address'
+  const { email = '' } = user
+  const refusal = whyNoMail(user) ?? MAIL_BEHAVIOUR[kind].refuses?.(user, parts)
+  if (refusal || !mayReplaceEmail(parts, user)) return refusal ?? { user, email }
+  const login = await otherAddressOf(parts, { email: '', pendingLoginId })
+  const otherEmail = login?.otherEmail
+  const isAwaited = (otherEmail ?? email) === (await awaitedAddress(parts, user))
+  return isAwaited ? { user, email, otherEmail } : 'other_address'
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Logins that wait for a verification link (3.2), and what finishes them. */
 import { z } from 'zod'
 import { parametersOf, type RequestParameters } from '../contract/parameters.ts'
-import { holds, kindOf, type RecordOf } from './kind.ts'
+import type { Clock } from '../clock.ts'
+import { holds, kindOf, WEEK_MS, type RecordOf } from './kind.ts'
 import type { Table } from './table.ts'
 import type { SeenCutoffs } from './cutoffs.ts'
 
@@ -43,6 +44,8 @@ export const PENDING_LOGINS = kindOf({
     accountId: 'text',
     /** As it was at the login, like the digest of the password hash. If either changes, the login is void. */
     email: 'text?',
+    /** The address that the user typed in its place, sealed. The mails of the login go there. It never changes: another is another login. */
+    otherEmail: 'text?',
     passwordDigest: 'text',
     captured: holds<CapturedRequest>('json'),
     /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits. */
@@ -61,6 +64,13 @@ export const PENDING_LOGINS = kindOf({
 
 export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 
+/** A login that waits outlives its link, so that a new link still finishes it. */
+export const KEEP_LOGIN_MS = WEEK_MS
+
+/** Whether its page still waits: as long as the latest link that finishes it. */
+export const isAwaited = ({ purgeAt }: PendingLogin, { now }: Pick<Clock, 'now'>) =>
+  purgeAt.getTime() - KEEP_LOGIN_MS > now().getTime()
+
 /** Nothing finishes a void login. Its page still knows where to lead. */
 export const isVoid = ({ passwordDigest }: PendingLogin) => passwordDigest === ''
 
@@ -73,6 +83,7 @@ type WantedLogin =
   | { id: string }
   | { accountId: string; parameters: RequestParameters }
   | { accountId: string; browserHash: string }
+  | { accountId: string; hasOtherEmail: true }
 
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
 
@@ -89,14 +100,16 @@ export function pendingLogins(logins: Table<PendingLogin>) {
       return isSaved
     },
 
-    /** Finds it by its id; or the account's newest one of this request; or its newest one that waits in this browser. */
+    /** Finds it by its id; or the account's newest one of this request; or the newest that waits in this browser, or for another address. */
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
-      return (await newestOf(logins, which.accountId)).find((login) =>
-        'parameters' in which
-          ? isOfRequest(login, which.parameters)
-          : login.browserHash === which.browserHash && !login.continuedAt && !isVoid(login),
-      )
+      return (await newestOf(logins, which.accountId)).find((login) => {
+        if ('parameters' in which) return isOfRequest(login, which.parameters)
+        if (login.continuedAt || isVoid(login)) return false
+        return 'browserHash' in which
+          ? login.browserHash === which.browserHash
+          : login.otherEmail !== undefined
+      })
     },
 
     /** Makes logins void, or moves `purgeAt` to a later time. Repeated, or in any order, changes have the same result. */

@@ -23,9 +23,19 @@ export type ShownApps = { names: string[]; more: number }
 /** The apps that the user was signed in to. Those in `notified` are notified, and sign the user out. The others are not. */
 export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 
-/** `not_yet`: no code was typed, and the address is not verified. `unread`: not six digits. `too_many`: no code counts for `waitMs`. */
-export type CodeFault =
-  { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
+/**
+ * What is wrong with a typed code. `not_yet`: none was typed, and the address is not verified. `unread`: not six digits. `too_many`: no code
+ * counts for `waitMs`.
+ */
+type CodeFault = { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
+
+/** What is wrong with a typed address. `same`: the mail went there. `taken`: another account has it, and the right code was typed. */
+type AddressFault =
+  | { reason: 'invalid' | 'same'; typed: string }
+  | { reason: 'too_often'; waitMs: number; typed: string }
+  | { reason: 'taken' }
+
+export type WaitingFault = CodeFault | AddressFault
 
 /** Its forms carry the request on. */
 interface Carries {
@@ -78,7 +88,9 @@ interface Blocked extends Carries {
   waiting?: string | undefined
   /** Milliseconds until the user may ask for another mail. */
   waitMs?: number | undefined
-  fault?: CodeFault | undefined
+  /** Whether the user may type another address. */
+  mayReplaceEmail?: boolean
+  fault?: WaitingFault | undefined
 }
 
 /** The link was opened in a browser where no login of its account waits. Nothing is verified. */
@@ -175,8 +187,9 @@ const parameters = {
 }
 const client = { clientName: 'The App', logo: '/logo.svg', href: 'https://app.example/' }
 const sent = { client, typed: 'ann@gmail.com', isRenewed: true, waitMs: 30_000 }
-const VERIFICATION_REASONS = ['unknown', 'expired', 'used', 'changed'] as const
-const CAUSE_OF_REASON: LinkReason[] = [...VERIFICATION_REASONS, 'superseded']
+const REASONS = ['unknown', 'expired', 'used', 'changed'] as const
+const CAUSE_OF_REASON: LinkReason[] = [...REASONS, 'superseded']
+const VERIFICATION_REASONS = [...REASONS, 'taken'] as const
 const link = { token: 'token', parameters, authorizeSig: 'signature' }
 const waiting = 'login'
 const limits = { token: 'token', minLength: 8, maxLength: 64 }
@@ -212,10 +225,13 @@ const PASSWORD_SAMPLES: PageSamples['reset-password'] = {
 
 const blocked: Blocked = { mode: 'blocked', username: 'ann', lifetimeMs: HOUR_MS, parameters: {} }
 const waits = { sentTo: 'ann@example.com', parameters, client, waiting, waitMs: 30_000 }
-const blockedBy = (fault?: CodeFault) => ({ ...blocked, ...waits, fault })
-const FAULTS: CodeFault[] = [
+const blockedBy = (fault?: WaitingFault) => ({ ...blocked, ...waits, mayReplaceEmail: true, fault })
+const FAULTS: WaitingFault[] = [
   ...(['not_yet', 'unread', 'wrong'] as const).map((reason) => ({ reason })),
   { reason: 'too_many', waitMs: HOUR_MS },
+  ...(['invalid', 'same'] as const).map((reason) => ({ reason, typed: 'ann@exmaple.com' })),
+  { reason: 'too_often', waitMs: HOUR_MS, typed: 'ann@exmaple.com' },
+  { reason: 'taken' },
 ]
 
 /** Each page in each mode, with little and with much to say. */

@@ -1,6 +1,6 @@
 /** From the locals of a page to its HTML and its HTTP status. A page follows from its name, its mode, its reason and its fault. */
 import { createHash } from 'node:crypto'
-import { formQuery, type LinkReason } from '../contract/parameters.ts'
+import { formQuery, type LinkReason, type VerificationReason } from '../contract/parameters.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 import { maskedAddress } from '../settings/addresses.ts'
 import type { ShownBrand } from './brand.ts'
@@ -85,6 +85,7 @@ export function renderPage<N extends PageName>(
     ...appsText(catalog, given.apps),
     icon: stateIcon(name, given),
     mailbox: mailboxOf(typed ?? sentTo),
+    typed: given.fault && 'typed' in given.fault ? given.fault.typed : undefined,
   })
   return { html, status: statusOf(given), lang, hasCaptcha }
 }
@@ -115,7 +116,7 @@ function titlesOf(name: PageName, { mode, reason, code, hasNoLogin }: AnyLocals)
   return [name, 'reset-password'].map((each) => `${each}.${mode}.${reason}.title`)
 }
 
-type State = All['mode'] | LinkReason
+type State = All['mode'] | LinkReason | VerificationReason
 
 /** The icons of states: of one page, or of any. The other links and errors have `bad`. */
 const ICONS: readonly (readonly [icon: string, of: readonly (State | `${PageName}.${State}`)[]])[] =
@@ -124,7 +125,7 @@ const ICONS: readonly (readonly [icon: string, of: readonly (State | `${PageName
     ['good', ['done', 'verified', 'signed_in', 'verify-email.used']],
     ['safe', ['stopped', 'secured', 'unverified', 'signed_out']],
     ['late', ['ended', 'expired', 'too_many_requests', 'unavailable']],
-    ['info', ['used', 'changed', 'later', 'not-me.done']],
+    ['info', ['used', 'changed', 'taken', 'later', 'not-me.done']],
     ['who', ['other_account']],
   ]
 
@@ -137,6 +138,8 @@ function stateIcon(name: PageName, { mode, reason, code, hasNoLogin }: AnyLocals
   return iconOf(`${name}.${state}`) ?? iconOf(state) ?? other
 }
 
+const OF_EMAIL = new Set(['invalid', 'same', 'too_often', 'taken'])
+
 function faultsOf(
   name: PageName,
   { mode, fault, also, excess = 0, hostReason }: AnyLocals,
@@ -145,7 +148,8 @@ function faultsOf(
 ): Record<string, string> {
   if (fault) {
     const time = 'waitMs' in fault ? waitText(fault.waitMs, lang) : ''
-    return { code: t(`verify-email.blocked.${fault.reason}`, { time }) }
+    const field = OF_EMAIL.has(fault.reason) ? 'email' : 'code'
+    return { [field]: t(`verify-email.blocked.${fault.reason}`, { time }) }
   }
   if (name === 'forgot-password' || name === 'verify-email') {
     const field = name === 'forgot-password' ? 'identifier' : 'username'

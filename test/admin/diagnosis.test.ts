@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { expectPage } from '../support/user-agent.ts'
 import { answers, startFaultySmtp, type MailAnswer } from '../support/mail-server.ts'
 import { freePort } from '../support/serve.ts'
-import { disown, tokenOf, type Person } from '../support/person.ts'
+import { codeIn, disown, tokenOf, type Person } from '../support/person.ts'
 import { suiteHarness } from '../support/harness.ts'
 
 describe('"I never got the mail": user status answers with the cause and what to do', () => {
@@ -253,6 +253,22 @@ describe('"I never got the mail": user status answers with the cause and what to
     await expectCause(user, 'verified', 'Ask the person to sign in.')
     await admin.unverifyUser({ id: user.id })
     await expectCause({ email: user.username }, 'sent')
+  })
+
+  it('another address that the person typed, while its mailbox is not proven: support verifies no mistyped one', async () => {
+    const user = await addUser({ emailVerified: false, mayReplaceEmail: true })
+    const login = await h.blockedLogin({ user })
+    const email = `right-${user.email}`
+    const blocked = await login.goesOn({ action: 'replace_email', email })
+    const { mail } = await h.mail.mailTo(email)
+    await h.isIdle()
+    const cause = { email: user.username }
+    await expectCause(cause, 'other_address', 'Do not verify the address of the account')
+    expect(await mailAsked(user, 'sendVerification')).to.include({ reason: 'other_address' })
+    await expectCause(cause, 'other_address')
+    const there = Object.assign(login, { blocked, code: codeIn(mail) })
+    await there.comesBack(await there.types())
+    await expectCause({ email }, 'verified', 'Ask the person to sign in.')
   })
 
   it('limited: its mails of an hour were sent, and the link in the last one works', async () => {

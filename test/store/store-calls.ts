@@ -118,6 +118,7 @@ export function storeCalls(
     ['users.setFirstPassword', text, text, text],
     ['users.markEmailVerified', text, text],
     ['users.markEmailUnverified', text, text],
+    ['users.replaceEmail', text, text, text],
     ['providerRecords.get', text],
     ['providerRecords.getReadable', text],
     ['providerRecords.find', { equal: { accountId: text }, after: { id: '' }, limit: 1 }],

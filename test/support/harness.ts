@@ -309,11 +309,12 @@ async function usersIn(
       users: mongoUsers(users),
       write({ id, username, email, emailVerified, passwordHash, disabled, ...more }) {
         const renamed = { email_verified: emailVerified, password_hash: passwordHash }
-        const { locale, mayChoosePassword, signsInElsewhere } = more
+        const { locale, mayChoosePassword, signsInElsewhere, mayReplaceEmail } = more
         const known = {
           ...(locale !== undefined && { locale }),
           ...(mayChoosePassword !== undefined && { may_choose_password: mayChoosePassword }),
           ...(signsInElsewhere !== undefined && { signs_in_elsewhere: signsInElsewhere }),
+          ...(mayReplaceEmail !== undefined && { may_replace_email: mayReplaceEmail }),
         }
         const $set = { username, email, disabled, ...renamed, ...known }
         return users.updateOne({ _id: id }, { $set }, { upsert: true })
@@ -326,14 +327,31 @@ async function usersIn(
     return { users, write: async (user) => users.add(user) }
   }
   await storageIn(pool, [SECRETS[0].toString('base64url')])
-  const columns = '(id, username, email, email_verified, password_hash, disabled)'
-  const values = '($1, $2, $3, $4, $5, $6)'
+  const columns =
+    '(id, username, email, email_verified, password_hash, disabled, may_replace_email)'
+  const values = '($1, $2, $3, $4, $5, $6, $7)'
   const insert = `INSERT INTO users ${columns} VALUES ${values}`
   const upsert = `${insert} ON CONFLICT (id) DO UPDATE SET ${columns} = ${values}`
   return {
     users: postgresUsers(pool),
-    write: ({ id, username, email, emailVerified, passwordHash, disabled }) =>
-      pool.query(upsert, [id, username, email, emailVerified, passwordHash, disabled]),
+    write: ({
+      id,
+      username,
+      email,
+      emailVerified,
+      passwordHash,
+      disabled,
+      mayReplaceEmail = false,
+    }) =>
+      pool.query(upsert, [
+        id,
+        username,
+        email,
+        emailVerified,
+        passwordHash,
+        disabled,
+        mayReplaceEmail,
+      ]),
   }
 }
 

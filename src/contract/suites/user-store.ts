@@ -168,6 +168,44 @@ export function itIsAUserStore(
       expect(await users.markEmailVerified('ann', EMAIL)).to.equal(true)
     })
 
+    it('replaces an unverified address by a proven one, where it can, for one of 20 at once (3.9)', async function () {
+      const users = await having({ emailVerified: false }, { id: 'bob', emailVerified: false })
+      const replace = users.replaceEmail?.bind(users) ?? this.skip()
+      const winner = await winnerOf((caller) => replace('ann', EMAIL, `ann${caller}@example.com`))
+      const email = `ann${winner}@example.com`
+      expect(await users.findById('ann')).to.deep.equal(sampleUser({ email }))
+      expect(await users.findById('bob')).to.include({ email: EMAIL, emailVerified: false })
+      expect(await replace('ann', email, EMAIL), 'a verified one').to.equal(false)
+    })
+
+    it('verifies one address, when 10 prove the present one and 10 another at once (3.9)', async function () {
+      const users = await having({ emailVerified: false })
+      const replace = users.replaceEmail?.bind(users) ?? this.skip()
+      const winner = await winnerOf((caller) =>
+        caller % 2 === 0 ? users.markEmailVerified('ann', EMAIL) : replace('ann', EMAIL, 'b@c.de'),
+      )
+      const email = winner % 2 === 0 ? EMAIL : 'b@c.de'
+      expect(await users.findById('ann')).to.deep.equal(sampleUser({ email }))
+    })
+
+    it('replaces no other address, and none that is verified, or of a disabled or unknown user (3.9)', async function () {
+      const unverified = { emailVerified: false }
+      const users = await having(
+        unverified,
+        { id: 'off', ...unverified, disabled: true },
+        { id: 'bob' },
+      )
+      const replace = users.replaceEmail?.bind(users) ?? this.skip()
+      const find = () => Promise.all(['ann', 'off', 'bob'].map((id) => users.findById(id)))
+      const before = await find()
+      for (const email of ['ann@example.com', ''])
+        expect(await replace('ann', email, 'b@c.de'), email).to.equal(false)
+      for (const id of ['off', 'bob', 'eve'])
+        expect(await replace(id, EMAIL, 'b@c.de'), id).to.equal(false)
+      expect(await find()).to.deep.equal(before)
+      expect(await replace('ann', EMAIL, 'b@c.de')).to.equal(true)
+    })
+
     it('sets the first password, if at all, of one of 20 callers, and makes the address verified in the same step (3.4)', async function () {
       const empty = { id: 'eve', ...INVITED, passwordHash: '' }
       const users = await having(INVITED, { id: 'bob', ...INVITED }, empty)

@@ -170,5 +170,10 @@ export function memoryUsers(initial: User[] = []): UserStore & { add(user: User)
 
     markEmailUnverified: (id, email) =>
       isChanged(id, { email, emailVerified: true }, { emailVerified: false }),
+
+    replaceEmail(id, email, next) {
+      const expected = { email, disabled: false, emailVerified: false }
+      return isChanged(id, expected, { email: next, emailVerified: true })
+    },
   }
 }

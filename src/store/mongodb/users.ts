@@ -41,7 +41,7 @@ const indexes: NamedIndex[] = [
 
 /**
  * Users in a collection with the fields `username`, `email`, `email_verified`, `password_hash`, `password_changed_at` and `disabled`, and
- * an `_id` that is a string or an `ObjectId`. `locale`, `may_choose_password` and `signs_in_elsewhere` may be left out.
+ * an `_id` that is a string or an `ObjectId`. `locale`, `may_choose_password`, `signs_in_elsewhere` and `may_replace_email` may be left out.
  */
 export function mongoUsers(collection: UserCollection): UserStore {
   /** Finds users for texts of concurrent calls with one filter, and picks each call's part. */
@@ -103,11 +103,15 @@ export function mongoUsers(collection: UserCollection): UserStore {
       )
     },
 
-    markEmailVerified: async (id, email) =>
-      isUpdated(id, { ...isEnabledWith(email), email_verified: { $ne: true } }, verified(true)),
+    markEmailVerified: async (id, email) => isUpdated(id, isUnverifiedWith(email), verified(true)),
 
     markEmailUnverified: async (id, email) =>
       isUpdated(id, { email: text(email), email_verified: true }, verified(false)),
+
+    replaceEmail: async (id, expected, next) =>
+      isUpdated(id, isUnverifiedWith(expected), {
+        $set: { email: text(next), email_verified: true },
+      }),
   }
 }
 
@@ -132,6 +136,11 @@ const withPassword = (hash: string, others: object = {}) => ({
 const isEnabledWith = (email: string) => ({
   email: text(email),
   disabled: { $in: [false, null], $not: { $type: 'array' } },
+})
+
+const isUnverifiedWith = (email: string) => ({
+  ...isEnabledWith(email),
+  email_verified: { $ne: true },
 })
 
 // The filter names the type because the index covers strings only. A list that contains the name still matches.
@@ -167,6 +176,7 @@ function toUser(document: object): User | undefined {
     ...(locale !== undefined && { locale }),
     ...(fields['may_choose_password'] === true && { mayChoosePassword: true }),
     ...(signsInElsewhere !== undefined && { signsInElsewhere }),
+    ...(fields['may_replace_email'] === true && { mayReplaceEmail: true }),
   }
 }
 
