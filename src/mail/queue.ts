@@ -58,16 +58,19 @@ export function createMailQueue(parts: MailParts) {
 
   async function lookUp(job: MailJob) {
     lookingUp += 1
-    const resolved = await resolveJob(parts, job).finally(() => (lookingUp -= 1))
-    if (lookingUp + BATCH / 2 === LOOK_UP_AT_ONCE) worker.wake()
-    return resolved
+    return resolveJob(parts, job).finally(() => {
+      lookingUp -= 1
+      if (lookingUp + BATCH / 2 === LOOK_UP_AT_ONCE) worker.wake()
+    })
   }
 
   async function deliver(job: MailJob, stop: AbortSignal): Promise<void> {
     sending += 1
-    await deliverMail(parts, job, stop).finally(() => (sending -= 1))
-    // There is room for another batch of waiting mails.
-    if (sending + BATCH === SEND_AT_ONCE) worker.wake()
+    await deliverMail(parts, job, stop).finally(() => {
+      sending -= 1
+      // There is room for another batch of waiting mails.
+      if (sending + BATCH === SEND_AT_ONCE) worker.wake()
+    })
   }
 
   const worker = createWorker<MailJob>({

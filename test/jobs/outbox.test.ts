@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { expect } from 'chai'
+import type { Clock } from '../../src/clock.ts'
 import type { AuditEventType, User } from '../../src/index.ts'
 import { adminOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
@@ -7,7 +9,7 @@ import { isGivenBack } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import { ask, shapeOf } from '../support/observe.ts'
 import { type Person, tokenOf } from '../support/person.ts'
-import { moveTime } from '../support/time.ts'
+import { movableClock, moveTime } from '../support/time.ts'
 import { type Answer, createUserAgent } from '../support/user-agent.ts'
 
 describe('The outbox', () => {
@@ -518,5 +520,26 @@ describe('The setting reset_requires_verified_email', () => {
     const other = await h.addUnverified()
     expect(await reset(other)).to.equal(undefined)
     expect(await other.hasPassword(PASSWORD)).to.equal(true)
+  })
+})
+
+describe('A long queue of mails', () => {
+  /** A worker that found nothing looks again only if something wakes it. */
+  const sleep: Clock['sleep'] = async (ms, options = {}) => {
+    const { signal } = options
+    const isPoll = signal && !options.ref && ms >= 500 && ms <= 1_000
+    if (!isPoll || signal.aborted) return movableClock.sleep(ms, options)
+    await once(signal, 'abort')
+  }
+  const h = suiteHarness({ flows: { clock: { ...movableClock, sleep } } })
+
+  it('is worked through without a pause: no batch waits for the next look at the queue', async () => {
+    await h.flows.stop()
+    await h.flows.start({ workers: false })
+    const users = await Promise.all(Array.from({ length: 300 }, () => h.addVerified()))
+    await Promise.all(users.map(({ username }) => h.forgot(username)))
+    await h.flows.stop()
+    await h.flows.start()
+    await eventually('each has a mail', () => users.every((user) => user.mailCount() === 1))
   })
 })
