@@ -244,7 +244,12 @@ export const SAMPLE_PAGES: PageSamples = {
   'reset-password': PASSWORD_SAMPLES,
   'accept-invitation': { ...PASSWORD_SAMPLES, sent: both({ mode: 'sent' }, { client }) },
   'verify-email': {
-    blocked: [blocked, blockedBy(), ...FAULTS.map((fault) => blockedBy(fault))],
+    blocked: [
+      blocked,
+      { ...blocked, ...waits },
+      blockedBy(),
+      ...FAULTS.map((fault) => blockedBy(fault)),
+    ],
     expired: VERIFICATION_REASONS.flatMap((reason) =>
       both({ mode: 'expired', reason, parameters: {} }, { parameters, client, renew: link }),
     ),

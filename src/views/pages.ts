@@ -101,11 +101,11 @@ function statusOf({ link, fault, isNotYet, mode }: AnyLocals): number {
 }
 
 /** Whether the page has a form with a name that gets a link. Only these forms have a captcha, not the one click that replaces a link. */
-function asksForMail(name: PageName, { mode, sentTo, renew }: AnyLocals): boolean {
+function asksForMail(name: PageName, { mode, sentTo, renew, reason }: AnyLocals): boolean {
   if (name === 'forgot-password') return mode !== 'sent'
   if (name !== 'verify-email') return false
   if (mode === 'blocked') return maskedAddress(sentTo) !== undefined
-  return mode === 'invalid' || (mode === 'expired' && renew === undefined)
+  return mode === 'invalid' || (mode === 'expired' && renew === undefined && reason !== 'taken')
 }
 
 /** Keys of the title, the most specific first. */

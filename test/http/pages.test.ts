@@ -201,7 +201,10 @@ const policyWith = (formAction = "'self'") =>
 const ASKED = /^(forgot-password\.(form|invalid)|verify-email\.(blocked|invalid|expired))(\.|$)/
 /** Otherwise there is no form, or one click in place of a name. */
 const isAsked = ({ id, locals }: ShownPage) =>
-  ASKED.test(id) && !('renew' in locals) && (locals.mode !== 'blocked' || 'sentTo' in locals)
+  ASKED.test(id) &&
+  !('renew' in locals) &&
+  (locals.mode !== 'blocked' || 'sentTo' in locals) &&
+  Reflect.get(locals, 'reason') !== 'taken'
 
 describe('A captcha (HDR-12)', () => {
   const pages = {

@@ -55,7 +55,7 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
 
 export function sampleNotMeToken(changes: Partial<NotMeToken> = {}): NotMeToken {
   const { tokenHash: id, userId, email, requestedAt, mailJobId, attempt } = sampleResetToken()
-  const mail = { kind: 'password_reset', locale: 'de-AT' } as const
+  const mail = { kind: 'password_reset', locale: 'de-AT', pendingLoginId: 'pending' } as const
   const times = { requestedAt, createdAt: after(0), purgeAt: after(hour) }
   return { ...mail, id, userId, email, mailJobId, attempt, ...times, ...changes }
 }
@@ -88,6 +88,7 @@ export function samplePendingLogin(
       prompt: { name: 'login', reasons: ['no_session'], details: {} },
       login: { accountId: 'ann', amr: ['pwd'], ts: 1_700_000_000 },
     },
+    otherEmail: undefined,
     browserHash: 'hash of a browser',
     createdAt: after(0),
     continuedAt: undefined,
