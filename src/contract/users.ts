@@ -20,7 +20,7 @@ export interface User {
   signsInElsewhere?: string | undefined
   /**
    * Whether the user may correct a mistyped address on the page that waits for its verification. Off by default. Set it only for accounts
-   * that people made on your own sign-up page, and never for imported ones: anyone who knows the password then chooses the address.
+   * that people made on your own sign-up page. Never set it for imported ones: anyone who knows the password then chooses the address.
    */
   mayReplaceEmail?: boolean | undefined
 }

@@ -136,33 +136,7 @@ export function createWaitingLogins(parts: FlowParts) {
     /** The id of the login that follows if this one gets that address. */
     idWithEmail,
 
-    /**
-     * Goes on waiting, as another login, for a link to this address. Everything that was mailed before is void. A number: milliseconds until
-     * the account may get another address.
-     */
-    async replaceEmail(
-      { user, login }: WaitingLogin,
-      typed: string,
-      by: Requester,
-      browser: string | undefined,
-    ): Promise<PendingLogin | 'invalid' | 'same' | number> {
-      const email = withoutBlanks(typed)
-      if (!isMailAddress(email)) return 'invalid'
-      if (equalsInAsciiCase(email, mailedTo(login) ?? '')) return 'same'
-      const { count, msToEnd } = await store.limits.hit(
-        parts.keyed.keyedHash(`replaced:${user.id}`),
-        DAY_MS,
-        MAX_REPLACED,
-      )
-      if (count > MAX_REPLACED) return msToEnd
-      const { captured } = login
-      const id = idWithEmail(login.id, typed)
-      const about = { userId: user.id, parameters: parametersOf(captured) }
-      const event = { ...eventBy(clock, about, by), id: `replaced:${id}` }
-      await parts.audit({ ...event, type: 'email_replacement_requested' })
-      // It was short enough before.
-      return (await block(parts, user, captured, by, browser, { id, email })) ?? login
-    },
+    replaceEmail: replaceEmail.bind(undefined, parts),
 
     /** Whether the user cancelled the login on its page. Also `true` if the login is gone. */
     async wasCancelled(id: string): Promise<boolean> {
@@ -183,6 +157,33 @@ export function createWaitingLogins(parts: FlowParts) {
 }
 
 const idWithEmail = (id: string, typed: string) => idOf([id, withoutBlanks(typed)])
+
+/**
+ * The login goes on waiting, as another one, for a link to this address. Everything that was mailed before is void. A number: milliseconds
+ * until the account may get another address.
+ */
+async function replaceEmail(
+  parts: FlowParts,
+  { user, login }: WaitingLogin,
+  typed: string,
+  by: Requester,
+  browser: string | undefined,
+): Promise<PendingLogin | 'invalid' | 'same' | number> {
+  const { store, keyed, audit, clock } = parts
+  const { captured } = login
+  const email = withoutBlanks(typed)
+  if (!isMailAddress(email)) return 'invalid'
+  if (equalsInAsciiCase(email, mailedTo(login) ?? '')) return 'same'
+  const key = keyed.keyedHash(`replaced:${user.id}`)
+  const { count, msToEnd } = await store.limits.hit(key, DAY_MS, MAX_REPLACED)
+  if (count > MAX_REPLACED) return msToEnd
+  const id = idWithEmail(login.id, typed)
+  const about = { userId: user.id, parameters: parametersOf(captured) }
+  const event = { ...eventBy(clock, about, by), id: `replaced:${id}` }
+  await audit({ ...event, type: 'email_replacement_requested' })
+  // It was short enough before.
+  return (await block(parts, user, captured, by, browser, { id, email })) ?? login
+}
 
 /** Whether its code can be typed where it waits. */
 export function isWaitingPage({ browserHash, continuedAt }: PendingLogin): boolean {

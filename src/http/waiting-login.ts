@@ -64,11 +64,9 @@ async function replaceEmail(
   const { requester, browser } = visit
   const login = await waitingLogins.replaceEmail(found, typed, requester, browser)
   if (typeof login === 'object') return show(parts, visit, { ...found, login })
-  const fault: WaitingFault =
-    typeof login === 'number'
-      ? { reason: 'too_often', waitMs: login, typed }
-      : { reason: login, typed }
-  await show(parts, visit, found, fault)
+  const reason = typeof login === 'number' ? 'too_often' : login
+  const waitMs = typeof login === 'number' ? login : 0
+  await show(parts, visit, found, { reason, waitMs, typed })
 }
 
 /** Goes on to the client if the address is verified. The right code verifies it. */

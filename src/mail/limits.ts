@@ -12,7 +12,7 @@ import type { CommonParts } from '../flows/parts.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
 import type { AccountFlowsStore, JobRecord, MailJob, RateLimits } from '../store/index.ts'
-import type { Recipient } from './make-mail.ts'
+import type { Recipient } from './sending.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000

@@ -21,7 +21,7 @@ import { KEEP_LOGIN_MS } from '../store/logins.ts'
 import { orderOf } from '../store/outbox-record.ts'
 import type { MailLocals } from '../views/index.ts'
 import type { MailParts } from './parts.ts'
-import type { OutgoingMail } from './sending.ts'
+import type { OutgoingMail, Recipient } from './sending.ts'
 
 /** "This wasn't me" works for the longest time that a notice may wait to be sent, plus a week. */
 const NOT_ME_MS = 8 * 24 * 3_600_000
@@ -38,14 +38,6 @@ interface MailBehaviour {
     recipient: Recipient,
     parameters: RequestParameters,
   ): Promise<MailLink | 'superseded'>
-}
-
-export interface Recipient {
-  user: User
-  /** Of the account, or of a notice. */
-  email: string
-  /** Where the mail goes, if that is the other address of a login that waits. No link of it holds an address. */
-  otherEmail?: string | undefined
 }
 
 /** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */

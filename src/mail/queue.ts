@@ -6,7 +6,7 @@ import { tokensOf } from '../contract/mail-kinds.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import { backoffMs, createWakeUps, createWorker } from '../jobs/worker.ts'
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
-import { MAIL_BEHAVIOUR, writeMail, type Recipient } from './make-mail.ts'
+import { MAIL_BEHAVIOUR, writeMail } from './make-mail.ts'
 import {
   endUnsent,
   giveUp,
@@ -18,7 +18,7 @@ import {
 } from './outcome.ts'
 import type { MailParts } from './parts.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
-import type { MailSlot } from './sending.ts'
+import type { MailSlot, Recipient } from './sending.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */

@@ -9,9 +9,10 @@ import type { JobRecord, MailJob } from '../store/index.ts'
 import { isLater, isWaiting, orderOf } from '../store/outbox-record.ts'
 import { awaitedAddress, mayReplaceEmail, otherAddressOf } from '../flows/other-address.ts'
 import { msOverLimit, takesSpare } from './limits.ts'
-import { MAIL_BEHAVIOUR, type Recipient } from './make-mail.ts'
+import { MAIL_BEHAVIOUR } from './make-mail.ts'
 import { endJob, endUnsent, isHeld, recordRequested, wasSent } from './outcome.ts'
 import type { MailParts } from './parts.ts'
+import type { Recipient } from './sending.ts'
 
 /** The lease of a job that is to be sent: longer than the wait for a slot and the attempt together. */
 export const SEND_LEASE_MS = 60_000

@@ -1,7 +1,15 @@
 /** How to send a mail, and how to check sending: what `smtp/` implements for the queue and the admin API. */
-import type { MailKind, TransportMail } from '../contract/index.ts'
+import type { MailKind, TransportMail, User } from '../contract/index.ts'
 import type { Settings } from '../settings/table.ts'
 import { defined } from '../store/kind.ts'
+
+export interface Recipient {
+  user: User
+  /** Of the account, or of a notice. */
+  email: string
+  /** Where the mail goes, if that is the other address of a login that waits. No link of it holds an address. */
+  otherEmail?: string | undefined
+}
 
 export interface OutgoingMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {
   /** Names the kind of mail for machines, in the header `X-Account-Flows-Mail`. `undefined`: no such header. */

@@ -24,18 +24,20 @@ export type ShownApps = { names: string[]; more: number }
 export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 
 /**
- * What is wrong with a typed code. `not_yet`: none was typed, and the address is not verified. `unread`: not six digits. `too_many`: no code
- * counts for `waitMs`.
+ * What is wrong with a typed code or address. `not_yet`: no code, and the address is not verified. `unread`: not six digits. `too_many`: no
+ * code counts for `waitMs`. `invalid`: no address. `same`: the mail went there. `too_often`: no address is taken for `waitMs`. `taken`:
+ * another account has it, and the right code was typed.
  */
-type CodeFault = { reason: 'not_yet' | 'unread' | 'wrong' } | { reason: 'too_many'; waitMs: number }
+export interface WaitingFault {
+  reason: (typeof FAULTS)[number]
+  waitMs?: number
+  /** The address. */
+  typed?: string
+}
 
-/** What is wrong with a typed address. `same`: the mail went there. `taken`: another account has it, and the right code was typed. */
-type AddressFault =
-  | { reason: 'invalid' | 'same'; typed: string }
-  | { reason: 'too_often'; waitMs: number; typed: string }
-  | { reason: 'taken' }
-
-export type WaitingFault = CodeFault | AddressFault
+const OF_CODES = ['not_yet', 'unread', 'wrong', 'too_many'] as const
+export const OF_ADDRESSES = ['invalid', 'same', 'too_often', 'taken'] as const
+const FAULTS = [...OF_CODES, ...OF_ADDRESSES]
 
 /** Its forms carry the request on. */
 interface Carries {
@@ -225,14 +227,13 @@ const PASSWORD_SAMPLES: PageSamples['reset-password'] = {
 
 const blocked: Blocked = { mode: 'blocked', username: 'ann', lifetimeMs: HOUR_MS, parameters: {} }
 const waits = { sentTo: 'ann@example.com', parameters, client, waiting, waitMs: 30_000 }
-const blockedBy = (fault?: WaitingFault) => ({ ...blocked, ...waits, mayReplaceEmail: true, fault })
-const FAULTS: WaitingFault[] = [
-  ...(['not_yet', 'unread', 'wrong'] as const).map((reason) => ({ reason })),
-  { reason: 'too_many', waitMs: HOUR_MS },
-  ...(['invalid', 'same'] as const).map((reason) => ({ reason, typed: 'ann@exmaple.com' })),
-  { reason: 'too_often', waitMs: HOUR_MS, typed: 'ann@exmaple.com' },
-  { reason: 'taken' },
-]
+const blockedBy = (fault?: WaitingFault): Blocked => ({
+  ...blocked,
+  ...waits,
+  mayReplaceEmail: true,
+  fault,
+})
+const refused = FAULTS.map((reason) => ({ reason, waitMs: HOUR_MS, typed: 'ann@exmaple.com' }))
 
 /** Each page in each mode, with little and with much to say. */
 export const SAMPLE_PAGES: PageSamples = {
@@ -244,12 +245,7 @@ export const SAMPLE_PAGES: PageSamples = {
   'reset-password': PASSWORD_SAMPLES,
   'accept-invitation': { ...PASSWORD_SAMPLES, sent: both({ mode: 'sent' }, { client }) },
   'verify-email': {
-    blocked: [
-      blocked,
-      { ...blocked, ...waits },
-      blockedBy(),
-      ...FAULTS.map((fault) => blockedBy(fault)),
-    ],
+    blocked: [...both(blocked, waits), blockedBy(), ...refused.map(blockedBy)],
     expired: VERIFICATION_REASONS.flatMap((reason) =>
       both({ mode: 'expired', reason, parameters: {} }, { parameters, client, renew: link }),
     ),

@@ -7,7 +7,13 @@ import type { ShownBrand } from './brand.ts'
 import { ofFirstPassword } from './first-password.ts'
 import { wordsIn } from './languages.ts'
 import type { Catalog, Values } from './locales.ts'
-import { ERROR_STATUS, REFUSING, type PageLocals, type PageName } from './page-locals.ts'
+import {
+  ERROR_STATUS,
+  OF_ADDRESSES,
+  REFUSING,
+  type PageLocals,
+  type PageName,
+} from './page-locals.ts'
 import type { Templates } from './templates.ts'
 import {
   amountText,
@@ -85,7 +91,7 @@ export function renderPage<N extends PageName>(
     ...appsText(catalog, given.apps),
     icon: stateIcon(name, given),
     mailbox: mailboxOf(typed ?? sentTo),
-    typed: given.fault && 'typed' in given.fault ? given.fault.typed : undefined,
+    typed: given.fault?.typed,
   })
   return { html, status: statusOf(given), lang, hasCaptcha }
 }
@@ -138,8 +144,6 @@ function stateIcon(name: PageName, { mode, reason, code, hasNoLogin }: AnyLocals
   return iconOf(`${name}.${state}`) ?? iconOf(state) ?? other
 }
 
-const OF_EMAIL = new Set(['invalid', 'same', 'too_often', 'taken'])
-
 function faultsOf(
   name: PageName,
   { mode, fault, also, excess = 0, hostReason }: AnyLocals,
@@ -147,8 +151,8 @@ function faultsOf(
   limits: Values | undefined,
 ): Record<string, string> {
   if (fault) {
-    const time = 'waitMs' in fault ? waitText(fault.waitMs, lang) : ''
-    const field = OF_EMAIL.has(fault.reason) ? 'email' : 'code'
+    const time = fault.waitMs === undefined ? '' : waitText(fault.waitMs, lang)
+    const field = OF_ADDRESSES.some((each) => each === fault.reason) ? 'email' : 'code'
     return { [field]: t(`verify-email.blocked.${fault.reason}`, { time }) }
   }
   if (name === 'forgot-password' || name === 'verify-email') {
