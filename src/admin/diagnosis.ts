@@ -4,7 +4,7 @@ import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { foldTyped, hashOf } from '../contract/users.ts'
 import { answerToReset, findByIdentifier, whyNoInvitation, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import { awaitedAddress } from '../flows/other-address.ts'
+import { awaitedOf } from '../flows/other-address.ts'
 import { isSmtpConfigured } from '../settings/table.ts'
 import { diagnosisOf, hadNoLink, isAnswer, WAS_SO, type Cause, type Facts } from './causes.ts'
 import type { AdminParts } from './operation.ts'
@@ -31,7 +31,7 @@ export async function mailHistory(parts: AdminParts, user: User) {
     store.audit.list({ accountId, types: ['mail_reported'], limit: MAX }),
     lastInVain(parts, user),
     email === undefined ? 'unknown' : findByIdentifier(users, email),
-    awaitedAddress(parts, user),
+    awaitedOf(parts, user),
   ])
   return {
     ...currentFacts(parts, user),
@@ -42,8 +42,8 @@ export async function mailHistory(parts: AdminParts, user: User) {
     askedInVain,
     /** Whether several accounts have verified its address, so that the address names none of them. */
     isShared: named === 'ambiguous',
-    /** Whether a login waits for another address than that of the account. */
-    waitsForOther: awaited !== email,
+    /** The login whose other address the account waits for. */
+    awaited,
     canSend: mail.canSend(),
   }
 }
@@ -82,7 +82,7 @@ export function diagnose(history: MailHistory) {
   if (block) return told('blocked', { event: block })
   const refused = whyNoMail(user) ?? (canSend ? undefined : 'mail_server_down')
   if (refused) return told(refused)
-  if (history.waitsForOther) return told('other_address')
+  if (history.awaited) return told('other_address')
   const last = lastOf(history)
   const since = last?.recordedAt ?? new Date(0)
   const event = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined

@@ -5,7 +5,7 @@ import { linkKinds, MAIL_KINDS, tokensOf, type LinkKind } from '../contract/mail
 import { hashOf } from '../contract/users.ts'
 import { isForFirst } from '../crypto/password.ts'
 import { hasSamePassword, isVerified } from '../flows/account.ts'
-import { findLink, linkState } from '../flows/link-state.ts'
+import { findLink, type LinkState } from '../flows/link-state.ts'
 import { wasVoided } from '../flows/void-links.ts'
 import { alteredIn, readPastedLink, type PastedLink } from '../http/pasted-link.ts'
 import type { Token } from '../store/index.ts'
@@ -62,7 +62,7 @@ export const explainLink = operation({
     const events = link && token ? await eventsAbout(parts, link.kind, token) : []
     await record('link_explain', { accountId: token?.userId, details: { state } })
     return wireOf(LinkExplanation, {
-      ...(token && fieldsOf(token, user, parts.clock.now())),
+      ...(token && fieldsOf(token)),
       ...link,
       ...facts,
       ...wordsOf(facts),
@@ -87,14 +87,14 @@ interface LinkFacts {
 
 /** Looks a link up without consuming it: nothing is written. */
 async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
-  const { store, keyed, options, clock } = parts
+  const { store, keyed, options } = parts
   const link = readPastedLink(pasted, options.oauthUrl, keyed.authorizeSig)
   if (!link) return { state: 'not_a_link', altered: [] }
   const found = await findLink(parts, link.kind, link.token)
   if (!found) return { link, state: 'unknown', altered: [] }
   const { token, account: user } = found
   const altered = alteredIn(link, token.parameters)
-  const now = shownState(token, user, clock.now())
+  const now = shownState(token, found.state)
   const state = now === 'live' && altered.length > 0 ? 'altered' : now
   const [newest] = await tokensOf(store, link.kind).ofUser(token.userId, 1)
   const newer = newest?.id === token.id ? undefined : newest
@@ -114,18 +114,16 @@ async function eventsAbout({ store }: AdminParts, kind: LinkKind, token: Token) 
 }
 
 /** What became of a link, as the flows check it. `void`: the account changed since, or all of its links were voided. */
-function shownState(token: Token, user: User | undefined, at: Date): Link['state'] {
-  const state = linkState(token, user, at)
+export function shownState(token: Token, state: LinkState): Link['state'] {
   if (state === 'usable') return 'live'
   if (state === 'changed') return 'void'
   return state === 'expired' && wasVoided(token) ? 'void' : state
 }
 
 /** What a status and an explanation say of a link. */
-export const fieldsOf = (token: Token, user: User | undefined, at: Date) => ({
+export const fieldsOf = (token: Token) => ({
   ...token,
   accountId: token.userId,
-  state: shownState(token, user, at),
   usedAt: token.usedAt ?? (token.invalidatedAt ? undefined : token.claimedAt),
   clientId: token.parameters.clientId,
   mailId: token.mailJobId,

@@ -3,10 +3,11 @@ import type { User } from '../contract/index.ts'
 import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
 import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
+import { withState } from '../flows/link-state.ts'
 import { AuditEvent } from './audit.ts'
 import { Diagnosis } from './causes.ts'
 import { diagnose, hintsOf, mailHistory } from './diagnosis.ts'
-import { fieldsOf, Link } from './links.ts'
+import { fieldsOf, Link, shownState } from './links.ts'
 import { MailJob } from './mails.ts'
 import type { AdminParts } from './operation.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
@@ -73,12 +74,16 @@ export async function readUserStatus(parts: AdminParts, user: User) {
 const MAX_OF_KIND = 20
 
 /** The newest links of each kind, newest first. */
-async function linksOf({ store, clock }: AdminParts, user: User) {
-  const at = clock.now()
+async function linksOf(parts: AdminParts, user: User) {
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
-      const tokens = await tokensOf(store, kind).ofUser(user.id, MAX_OF_KIND)
-      return tokens.map((token) => wireOf(Link, { ...fieldsOf(token, user, at), kind }))
+      const tokens = await tokensOf(parts.store, kind).ofUser(user.id, MAX_OF_KIND)
+      return Promise.all(
+        tokens.map(async (found) => {
+          const { token, state } = await withState(parts, found, user)
+          return wireOf(Link, { ...fieldsOf(token), state: shownState(token, state), kind })
+        }),
+      )
     }),
   )
   return links.flat().sort((a, b) => b.created_at.getTime() - a.created_at.getTime())

@@ -16,13 +16,22 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
     const otherEmail = box.open(login.otherEmail, purposeOfEmail(login.id))
     return otherEmail === undefined ? undefined : { ...login, captured, otherEmail }
   }
+  const sealEmail = (id: string, email: string) => box.seal(email, purposeOfEmail(id))
   return {
-    save({ otherEmail: other, ...login }, most) {
-      const captured = seal(login.captured, login.id, box)
-      const otherEmail = other === undefined ? undefined : box.seal(other, purposeOfEmail(login.id))
-      return store.save({ ...login, captured, otherEmail }, most)
-    },
+    save: ({ otherEmail, ...login }, most) =>
+      store.save(
+        {
+          ...login,
+          captured: seal(login.captured, login.id, box),
+          otherEmail: otherEmail && sealEmail(login.id, otherEmail),
+        },
+        most,
+      ),
     find: async (which) => opened(await store.find(which)),
+    withOtherEmail: async (accountId) =>
+      (await store.withOtherEmail(accountId)).flatMap((login) => opened(login) ?? []),
+    setOtherEmail: (id, { otherEmail, ...other }) =>
+      store.setOtherEmail(id, { ...other, otherEmail: sealEmail(id, otherEmail) }),
     change: (which, changes) => store.change(which, changes),
     setTurn: (id, turn, at) => store.setTurn(id, turn, at),
   }

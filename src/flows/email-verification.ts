@@ -8,6 +8,7 @@ import { isSameRequest, parametersOf, type VerificationReason } from '../contrac
 import type { VerificationLink } from '../crypto/verification-link.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
+import { defined } from '../store/kind.ts'
 import { askedByHost, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
@@ -20,11 +21,10 @@ import {
   type LinkContext,
 } from './link-state.ts'
 import { codeOf, tryCode } from './login-code.ts'
-import { mailedTo, replaceEmail, type LinkToken } from './other-address.ts'
+import { replaceEmail, waitAgain, type LinkToken } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
-import { defined } from '../store/kind.ts'
-import { block, isLoginOf, isWaitingPage } from './waiting-login.ts'
+import { block, isLoginOf, isWaitingPage, type WaitingLogin } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */
 export interface OpenedLink {
@@ -38,9 +38,6 @@ export interface OpenedLink {
 
 /** `verified`: the account was verified in another way, and the link is no longer needed. */
 export type LinkRefusal = LinkContext & { fault: VerificationReason | 'verified' }
-
-/** What proves a mailbox: a link, or the code of a login. */
-type Proof = Pick<LinkToken, 'id' | 'userId' | 'email' | 'otherEmail' | 'parameters'>
 
 export function createEmailVerification(parts: FlowParts) {
   const { users, settings } = parts
@@ -56,8 +53,8 @@ export function createEmailVerification(parts: FlowParts) {
     open: open.bind(undefined, parts),
 
     /** The code of the link's login. `undefined`: the login does not wait any more. */
-    codeOf: async ({ login }: OpenedLink) =>
-      login && isWaitingPage(login) ? codeOf(parts, login) : undefined,
+    codeOf: async ({ login, token }: OpenedLink) =>
+      login && isWaitingPage(login) ? codeOf(parts, login, token) : undefined,
 
     async renew(link: VerificationLink, by: Requester, form?: string) {
       const found = await find(parts, link)
@@ -65,6 +62,7 @@ export function createEmailVerification(parts: FlowParts) {
       const { token } = found
       const state = verificationState(found)
       if (state !== 'expired' && state !== 'usable') return refuse(parts, token, state, by)
+      await waitAgain(parts, token)
       const context = await requestRenewal(parts, 'email_verification', token, by, form)
       return { fault: undefined, ...context }
     },
@@ -78,11 +76,12 @@ export function createEmailVerification(parts: FlowParts) {
     },
 
     /** The same by a typed code. `over` also: another request was first, or the account changed. */
-    async confirmByCode(login: PendingLogin, typed: string, by: Requester) {
-      const tried = await tryCode(parts, login, typed, by)
+    async confirmByCode({ login, awaited }: WaitingLogin, typed: string, by: Requester) {
+      const tried = await tryCode(parts, login, awaited, typed, by)
       if (tried !== 'right') return tried
       const { id, accountId: userId, email = '', captured } = login
-      const proof = { ...login, userId, email, parameters: parametersOf(captured) }
+      const { addressId, otherEmail } = awaited ?? {}
+      const proof = { id, userId, email, addressId, otherEmail, parameters: parametersOf(captured) }
       const outcome = await verifyAddress(parts, proof, by, id)
       if (outcome === 'verified') return 'right'
       return outcome === 'taken' ? outcome : 'over'
@@ -152,6 +151,9 @@ async function refuse(
   return faultOf(token, reason)
 }
 
+/** What proves a mailbox: a link, or the code of a login. */
+type Proof = Pick<LinkToken, 'id' | 'userId' | 'email' | 'addressId' | 'otherEmail' | 'parameters'>
+
 /**
  * `taken`: another account has the other address, which only the owner of its mailbox is told. `changed`: another request verified the
  * address, or its links were voided just now.
@@ -164,11 +166,12 @@ async function verifyAddress(
 ): Promise<'verified' | 'taken' | 'changed'> {
   const { users, store, audit, clock, log } = parts
   const { verificationTokens, pendingLogins } = store
-  const { id, userId, email, otherEmail } = proof
+  const { id, userId, email, addressId, otherEmail } = proof
   const endOthers = () =>
     pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
   // The link, or all links of the login with the code. By their mark, "This wasn't me" finds that they verified.
-  const isOurs = (token: Token) => token.id === id || token.pendingLoginId === id
+  const isOurs = (token: Token) =>
+    token.id === id || (token.pendingLoginId === id && token.addressId === addressId)
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
   // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
@@ -177,11 +180,13 @@ async function verifyAddress(
       ? await users.markEmailVerified(userId, email)
       : await replaceEmail(parts, userId, email, otherEmail)
   if (outcome !== true) return outcome || 'changed'
+  // Its page still goes on: the account has this address by now.
+  if (goesOn && otherEmail) await pendingLogins.change({ id: goesOn }, { email: otherEmail })
   for (const token of await ours()) await verificationTokens.use(token, clock.now())
   await endOthers()
   // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one of them sees the other.
   if ((await ours()).some(wasVoided)) {
-    await users.markEmailUnverified?.(userId, mailedTo(proof))
+    await users.markEmailUnverified?.(userId, otherEmail ?? email)
     return 'changed'
   }
   const details = otherEmail === undefined ? undefined : ({ address: 'replaced' } as const)

@@ -7,10 +7,10 @@ import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
-import { awaitedAddress, mailedTo, otherAddressOf, type LinkToken } from './other-address.ts'
+import { awaitedOf, withAddresses } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 
-type LinkState = 'usable' | Exclude<LinkReason, 'unknown'>
+export type LinkState = 'usable' | Exclude<LinkReason, 'unknown'>
 
 export function linkState(token: Token, account: User | undefined, at: Date): LinkState {
   const end = endOf(token, at)
@@ -75,13 +75,23 @@ export async function findLink(
     users.findById(first.userId),
   ])
   if (!now) return undefined
-  const token: LinkToken = { ...now, ...(await otherAddressOf({ store }, now)) }
   // If the record has no end of its own, only a change of the account can end the link.
-  const end: LinkEnd = endOf(token, at) ?? 'account_changed'
-  const state = linkState(token, account, at)
-  const mayDo = account && (state === 'usable' || state === 'expired')
-  const isElsewhere = mayDo && (await awaitedAddress(parts, account)) !== mailedTo(token)
-  return { token, account, state: isElsewhere ? ('changed' as const) : state, end }
+  const end: LinkEnd = endOf(now, at) ?? 'account_changed'
+  return { ...(await withState(parts, now, account)), account, end }
+}
+
+/** A link with its addresses, and its state. While the account waits for another address, only links to that address are usable. */
+export async function withState(
+  parts: Pick<FlowParts, 'store' | 'users' | 'clock'>,
+  found: Token,
+  account: User | undefined,
+) {
+  const token = await withAddresses(parts, found)
+  const state = linkState(token, account, parts.clock.now())
+  if (state !== 'usable' || !account) return { token, state }
+  const awaited = await awaitedOf(parts, account)
+  const isElsewhere = token.addressId !== awaited?.addressId
+  return { token, state: isElsewhere ? ('changed' as const) : state }
 }
 
 /** `used`: the address is verified, by this link or in another way. `changed`: also a used link whose address is not verified now. */
@@ -97,15 +107,14 @@ export const MAX_LINKS = 100
 
 /** Whether the account has a usable link. With `pendingLoginId`: one that finishes that login. */
 export async function hasUsableLink(
+  parts: Pick<FlowParts, 'store' | 'users' | 'clock'>,
   tokens: TokenStore,
   account: User,
-  at: Date,
   pendingLoginId?: string,
 ): Promise<boolean> {
-  const found = await tokens.ofUser(account.id, MAX_LINKS)
-  return found.some(
-    (token) =>
-      linkState(token, account, at) === 'usable' &&
-      (pendingLoginId === undefined || token.pendingLoginId === pendingLoginId),
+  const found = (await tokens.ofUser(account.id, MAX_LINKS)).filter(
+    (token) => pendingLoginId === undefined || token.pendingLoginId === pendingLoginId,
   )
+  const states = await Promise.all(found.map((token) => withState(parts, token, account)))
+  return states.some(({ state }) => state === 'usable')
 }

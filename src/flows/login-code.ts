@@ -5,7 +5,7 @@ import type { Requester } from '../contract/index.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { mailboxKey, mailboxOf } from '../settings/addresses.ts'
 import { eventBy } from './audit.ts'
-import { mailedTo } from './other-address.ts'
+import type { LinkToken, WithOther } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000
@@ -23,19 +23,29 @@ const OF_MAILBOX = [
 /** `unread`: not six digits; it counts as no try. `over`: the login is over. A number: milliseconds until codes are compared again. */
 export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
+/** What the code of a login is made from: another address has another code. */
+export const codeId = ({ id }: PendingLogin, addressId?: string) =>
+  addressId === undefined ? id : `${id} ${addressId}`
+
 /** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
-export async function codeOf(parts: FlowParts, login: PendingLogin) {
-  const code = parts.keyed.loginCodes.codeOf(login.id)
-  return { code, waitMs: await codeWait(parts, mailedTo(login)) }
+export async function codeOf(
+  parts: FlowParts,
+  login: PendingLogin,
+  { email, addressId, otherEmail = email }: LinkToken,
+) {
+  const code = parts.keyed.loginCodes.codeOf(codeId(login, addressId))
+  return { code, waitMs: await codeWait(parts, otherEmail) }
 }
 
 /** Counts a try before it compares the code. A right code gives its try back. */
 export async function tryCode(
   parts: FlowParts,
   login: PendingLogin,
+  awaited: WithOther | undefined,
   typed: string,
   by: Requester,
 ): Promise<CodeOutcome> {
+  const mailbox = awaited?.otherEmail ?? login.email
   const { store, keyed, audit, clock } = parts
   const { limits } = store
   const code = readCode(typed)
@@ -44,7 +54,7 @@ export async function tryCode(
   const { count: tries } = await limits.hit(own, MONTH_MS)
   if (tries > MAX_OF_LOGIN) return endLogin(parts, login)
   const counted = [own]
-  for (const { key, spelledKey, windowMs, max } of rowsOf(parts, mailedTo(login))) {
+  for (const { key, spelledKey, windowMs, max } of rowsOf(parts, mailbox)) {
     const [{ count, msToEnd }] = await Promise.all([
       limits.hit(key, windowMs),
       limits.hit(spelledKey, windowMs),
@@ -52,11 +62,11 @@ export async function tryCode(
     if (count > max) {
       // The code is not compared, so it does not count as a try at the login.
       await limits.giveBack(own)
-      return (await codeWait(parts, mailedTo(login))) ?? msToEnd
+      return (await codeWait(parts, mailbox)) ?? msToEnd
     }
     counted.push(key, spelledKey)
   }
-  if (keyed.loginCodes.isCodeOf(code, login.id)) {
+  if (keyed.loginCodes.isCodeOf(code, codeId(login, awaited?.addressId))) {
     await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }

@@ -9,6 +9,7 @@ import type { ClaimedToken, Token } from '../store/index.ts'
 import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import { forgetWrongCodes } from './login-code.ts'
+import { awaitedOf } from './other-address.ts'
 import type { FlowParts, PasswordLinkParts } from './parts.ts'
 
 /** `maintenance`: another process finishes the link of a dead one. */
@@ -73,7 +74,8 @@ const setsFirst = (kind: PasswordLinkKind, token: Token) =>
 
 type Obstacle = 'account_changed' | 'newer_password'
 
-async function setPassword({ kind, users }: PasswordLinkParts, reset: ClaimedToken, user?: User) {
+async function setPassword(parts: PasswordLinkParts, reset: ClaimedToken, user?: User) {
+  const { kind, users } = parts
   const { userId, email, newHash } = reset
   if (!user || newHash === undefined) return 'account_changed'
   if (user.passwordHash === newHash) return undefined
@@ -81,7 +83,7 @@ async function setPassword({ kind, users }: PasswordLinkParts, reset: ClaimedTok
   const hash = hashOf(user)
   if (!hasSamePassword(reset, user))
     return isFirst && hash === undefined ? 'account_changed' : 'newer_password'
-  if (!isUnchanged(reset, user)) return 'account_changed'
+  if (!isUnchanged(reset, user) || (await awaitedOf(parts, user))) return 'account_changed'
   const isSet = isFirst
     ? (await users.setFirstPassword?.(userId, email, newHash)) === true
     : hash !== undefined && (await users.replacePasswordHash(userId, hash, newHash))

@@ -1,12 +1,13 @@
 /**
- * "Wrong address?" (3.9): a login waits for another address than that of its account. While it waits, nothing that was mailed elsewhere
- * works. The account gets the other address in the step that verifies it.
+ * "Wrong address?" (3.9): an account waits for another address than its own. Until then, only what was mailed to that address works. The
+ * account gets the address in the step that verifies it.
  */
 import type { User, UserStore } from '../contract/index.ts'
 import type { Clock } from '../clock.ts'
 import type { AccountFlowsStore, PendingLogin, Token } from '../store/index.ts'
-import { isAwaited } from '../store/logins.ts'
+import { isInTime, KEEP_LOGIN_MS, type OtherEmail } from '../store/logins.ts'
 import { isUnchanged } from './account.ts'
+import type { CommonParts } from './parts.ts'
 
 interface Parts {
   store: Pick<AccountFlowsStore, 'pendingLogins'>
@@ -21,36 +22,56 @@ export const mayReplaceEmail = ({ users }: Pick<Parts, 'users'>, user: User): bo
   user.email !== undefined &&
   !user.emailVerified
 
-/** The only address whose mails and links work: of the newest login that waits for another one, or else that of the account. */
-export async function awaitedAddress(parts: Parts, user: User): Promise<string | undefined> {
-  if (!mayReplaceEmail(parts, user)) return user.email
-  const login = await parts.store.pendingLogins.find({ accountId: user.id, hasOtherEmail: true })
-  const isValid = login && isUnchanged(login, user) && isAwaited(login, parts.clock)
-  return isValid ? login.otherEmail : user.email
+/** A login with another address. */
+export type WithOther = PendingLogin & OtherEmail
+
+const hasOther = (login: PendingLogin | undefined): login is WithOther =>
+  login?.otherEmail !== undefined && login.addressId !== undefined && login.typedAt !== undefined
+
+/** The login whose other address the account waits for: the one that was typed last. `undefined`: its own address counts. */
+export async function awaitedOf(parts: Parts, user: User): Promise<WithOther | undefined> {
+  if (!mayReplaceEmail(parts, user)) return undefined
+  const logins = await parts.store.pendingLogins.withOtherEmail(user.id)
+  const isAwaited = (login: PendingLogin): login is WithOther =>
+    hasOther(login) && isUnchanged(login, user) && isInTime(login, parts.clock)
+  return logins.find(isAwaited)
 }
 
-/** The address of the account, and the other one. */
-interface WithOther {
-  email: string
-  otherEmail?: string | undefined
-}
+/** A link, and where it was mailed if that was another address than `email`, which the account had then. */
+export type LinkToken = Token & { otherEmail?: string | undefined }
 
-export type LinkToken = Token & Partial<WithOther>
-
-/** Where the mails of a link or a login go. */
-export const mailedTo = <Of extends Partial<Pick<PendingLogin, 'email' | 'otherEmail'>>>({
-  email,
-  otherEmail,
-}: Of): string | Of['email'] => otherEmail ?? email
-
-/** The addresses of a link or a mail that holds none. `undefined`: it holds its address, or its login is gone. */
-export async function otherAddressOf(
+/** Finds the addresses of a link that holds none. If no login holds them, it stays without. */
+export async function withAddresses(
   { store }: Pick<Parts, 'store'>,
-  { email, pendingLoginId: id }: Pick<Token, 'email' | 'pendingLoginId'>,
-): Promise<WithOther | undefined> {
-  if (email !== '' || id === undefined) return undefined
-  const login = await store.pendingLogins.find({ id })
-  return login && { email: login.email ?? '', otherEmail: login.otherEmail }
+  token: Token,
+): Promise<LinkToken> {
+  const { userId: accountId, addressId } = token
+  const login =
+    addressId === undefined ? undefined : await store.pendingLogins.find({ accountId, addressId })
+  return hasOther(login)
+    ? { ...token, email: login.email ?? '', otherEmail: login.otherEmail }
+    : token
+}
+
+/** The wait of an expired link begins anew. */
+export async function waitAgain(
+  { store, settings, clock }: Parts & Pick<CommonParts, 'settings'>,
+  { userId: accountId, addressId }: Token,
+): Promise<void> {
+  if (addressId === undefined) return
+  const login = await store.pendingLogins.find({ accountId, addressId })
+  const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
+  const purgeAt = new Date(clock.now().getTime() + keptMs)
+  if (login) await store.pendingLogins.change({ id: login.id }, { purgeAt })
+}
+
+/** Where a mail went. `''`: no login holds its address any more. */
+export async function mailboxOf(
+  { store }: Pick<Parts, 'store'>,
+  { userId: accountId, email, addressId }: Pick<Token, 'userId' | 'email' | 'addressId'>,
+): Promise<string> {
+  if (addressId === undefined) return email
+  return (await store.pendingLogins.find({ accountId, addressId }))?.otherEmail ?? ''
 }
 
 /**

@@ -11,12 +11,18 @@ async function voidLinks(
   store: AccountFlowsStore,
   userId: string,
   kinds = linkKinds,
-  {
-    exceptAddress,
-    except,
-  }: { exceptAddress?: string | undefined; except?: string | undefined } = {},
+  exceptAddress?: string,
 ) {
-  await store.pendingLogins.change({ accountId: userId, exceptAddress, except }, { isVoid: true })
+  await store.pendingLogins.change({ accountId: userId, exceptAddress }, { isVoid: true })
+  await revokeLinks(store, userId, kinds, exceptAddress)
+}
+
+async function revokeLinks(
+  store: AccountFlowsStore,
+  userId: string,
+  kinds = linkKinds,
+  exceptAddress?: string,
+) {
   for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, VOIDED_AT)
 }
 
@@ -25,21 +31,26 @@ async function voidLinks(
  * mail needs none of it: its address is looked up when it is sent.
  */
 export const voidOtherAddresses = (store: AccountFlowsStore, { id, email }: User) =>
-  voidLinks(store, id, linkKinds, { exceptAddress: email })
+  voidLinks(store, id, linkKinds, email)
 
-/** Voids all links, all waiting logins except one, and mails that are not sent yet, or are on their way to the mail server. */
-export async function voidEverything(
-  store: AccountFlowsStore,
-  userId: string,
-  kinds = linkKinds,
-  except?: string,
-) {
+/** Voids all links, and mails that are not sent yet, or are on their way to the mail server. */
+export async function voidEverything(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
+  await voidMails(store, userId, kinds)
+  await voidLinks(store, userId, kinds)
+}
+
+async function voidMails(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
   for (const kind of kinds) {
     const requests = await store.outbox.requestsOf(userId, kind)
     const ids = requests.map(({ id }) => id)
     await store.outbox.supersede(ids, VOIDED_AT)
   }
-  await voidLinks(store, userId, kinds, { except })
+}
+
+/** Voids the same, but no waiting login. */
+export async function voidMailed(store: AccountFlowsStore, userId: string) {
+  await voidMails(store, userId)
+  await revokeLinks(store, userId)
 }
 
 export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {

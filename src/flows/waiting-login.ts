@@ -1,23 +1,28 @@
 /** A login that waits for its address to be verified (3.2). It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
-import { isAwaited, isVoid, KEEP_LOGIN_MS, type CapturedRequest } from '../store/logins.ts'
+import { isInTime, isVoid, KEEP_LOGIN_MS, type CapturedRequest } from '../store/logins.ts'
 import { isEnded, type SessionCutoffs } from '../store/cutoffs.ts'
 import type { Requester, User } from '../contract/index.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
-import { linkKinds } from '../contract/mail-kinds.ts'
 import { parametersOf } from '../contract/parameters.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { isUnchanged } from './account.ts'
 import { eventBy } from './audit.ts'
-import { awaitedAddress, mailedTo, mayReplaceEmail } from './other-address.ts'
+import { awaitedOf, mayReplaceEmail, type WithOther } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
-import { voidEverything } from './void-links.ts'
+import { voidMailed } from './void-links.ts'
 
 /** The most waiting logins of one account; the newest stay. Otherwise a stranger who knows the password could keep the owner out. */
 const MAX_LOGINS = 10
+
+const otherOf = ({ otherEmail, addressId, typedAt }: WithOther) => ({
+  otherEmail,
+  addressId,
+  typedAt,
+})
 
 /** How often an account gets another address in a day. */
 const MAX_REPLACED = 3
@@ -37,25 +42,23 @@ export async function block(
   captured: CapturedRequest,
   requester: Requester,
   browser: string | undefined,
-  replaced?: { id: string; email: string },
 ): Promise<PendingLogin | undefined> {
   const { users, store, settings, clock } = parts
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
   const { id: accountId, email, passwordHash } = user
-  // A login that begins while another one waits for another address waits for that address too.
-  const awaited = replaced ? replaced.email : await awaitedAddress(parts, user)
-  const otherEmail = awaited === email ? undefined : awaited
-  const digest = passwordDigest(passwordHash)
-  const checked = { accountId, email, otherEmail, passwordDigest: digest }
+  const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
   // The same request from the same browser is the same login: its earlier link still finishes it, even if this request gets no mail. After
   // an end of the account, the same request is another login, and the earlier login stays ended.
   const { params, deviceCode } = captured
   const asked = [browser, checked, params, deviceCode, captured.login.accountFlowsSeen]
-  const id = replaced?.id ?? (browser === undefined ? newId() : idOf(asked))
+  const id = browser === undefined ? newId() : idOf(asked)
   const createdAt = clock.now()
   const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
+  const awaited = await awaitedOf(parts, user)
   const login = {
     ...checked,
+    // The same login keeps its other address.
+    ...(awaited?.id === id && otherOf(awaited)),
     id,
     captured,
     browserHash: browser === undefined ? undefined : hashToken(browser),
@@ -68,7 +71,6 @@ export async function block(
   const isLate = (await users.findById(accountId))?.emailVerified
   if (isLate) await store.pendingLogins.change({ id }, { isVoid: true })
   if (!isKept || isLate) return { ...login, passwordDigest: '' }
-  if (replaced) await voidEverything(store, accountId, linkKinds, id)
   const whose = { accountId, pendingLoginId: id, parameters: parametersOf(captured) }
   await requestMail(parts, 'email_verification', { ...whose, requester })
   return login
@@ -78,6 +80,8 @@ export interface WaitingLogin {
   status: 'waiting' | 'verified'
   user: User
   login: PendingLogin
+  /** The login whose other address the account waits for. */
+  awaited: WithOther | undefined
 }
 
 export interface ClosedLogin {
@@ -94,7 +98,7 @@ export function createWaitingLogins(parts: FlowParts) {
     if (browser === undefined || !isToken(browser)) return undefined
     const pending = await pendingLogins.find({ id })
     if (pending?.browserHash !== hashToken(browser)) return undefined
-    return isAwaited(pending, clock) ? pending : undefined
+    return isInTime(pending, clock) ? pending : undefined
   }
 
   // Each turn has an id, so that no request gives back the turn of another request.
@@ -124,19 +128,21 @@ export function createWaitingLogins(parts: FlowParts) {
       ])
       if (!user || !isLoginOf(login, user, cutoffs)) return { status: 'ended', captured }
       const mayGoOn = user.emailVerified || !settings().requireEmailVerification
-      if (!mayGoOn) return { status: 'waiting', user, login }
+      const awaited = await awaitedOf(parts, user)
+      if (!mayGoOn) return { status: 'waiting', user, login, awaited }
       // Looks again: another login ends this one before it verifies, perhaps after the first look.
       const now = await findOwn(id, browser)
       if (!now || isVoid(now)) return { status: 'ended', captured }
-      return { status: 'verified', user, login }
+      return { status: 'verified', user, login, awaited }
     },
 
-    mayReplaceEmail: (user: User) => mayReplaceEmail(parts, user),
+    /** What the page shows of the address of the user, and whether it takes another one. */
+    addressOf: async (user: User) => ({
+      sentTo: (await awaitedOf(parts, user))?.otherEmail ?? user.email,
+      mayReplaceEmail: mayReplaceEmail(parts, user),
+    }),
 
-    /** The id of the login that follows if this one gets that address. */
-    idWithEmail,
-
-    replaceEmail: replaceEmail.bind(undefined, parts),
+    waitForOther: waitForOther.bind(undefined, parts),
 
     /** Whether the user cancelled the login on its page. Also `true` if the login is gone. */
     async wasCancelled(id: string): Promise<boolean> {
@@ -156,33 +162,42 @@ export function createWaitingLogins(parts: FlowParts) {
   }
 }
 
-const idWithEmail = (id: string, typed: string) => idOf([id, withoutBlanks(typed)])
-
 /**
- * The login goes on waiting, as another one, for a link to this address. Everything that was mailed before is void. A number: milliseconds
- * until the account may get another address.
+ * The account waits for this address from now on, and everything that was mailed before is void. A number: milliseconds until the account
+ * may get another address. `over`: the login does not wait any more, or the account may not get another address.
  */
-async function replaceEmail(
+async function waitForOther(
   parts: FlowParts,
-  { user, login }: WaitingLogin,
+  { user, login, awaited }: WaitingLogin,
   typed: string,
   by: Requester,
-  browser: string | undefined,
-): Promise<PendingLogin | 'invalid' | 'same' | number> {
-  const { store, keyed, audit, clock } = parts
-  const { captured } = login
-  const email = withoutBlanks(typed)
-  if (!isMailAddress(email)) return 'invalid'
-  if (equalsInAsciiCase(email, mailedTo(login) ?? '')) return 'same'
-  const key = keyed.keyedHash(`replaced:${user.id}`)
+): Promise<'replaced' | 'invalid' | 'same' | 'over' | number> {
+  const { store, keyed, audit, settings, clock } = parts
+  if (!mayReplaceEmail(parts, user)) return 'over'
+  const { id: accountId } = user
+  const otherEmail = withoutBlanks(typed)
+  if (!isMailAddress(otherEmail)) return 'invalid'
+  if (equalsInAsciiCase(otherEmail, awaited?.otherEmail ?? user.email ?? '')) return 'same'
+  const key = keyed.keyedHash(`replaced:${accountId}`)
   const { count, msToEnd } = await store.limits.hit(key, DAY_MS, MAX_REPLACED)
   if (count > MAX_REPLACED) return msToEnd
-  const id = idWithEmail(login.id, typed)
-  const about = { userId: user.id, parameters: parametersOf(captured) }
-  const event = { ...eventBy(clock, about, by), id: `replaced:${id}` }
+  const [addressId, typedAt] = [newId(), clock.now()]
+  const parameters = parametersOf(login.captured)
+  const event = { ...eventBy(clock, { userId: accountId, parameters }, by), id: newId() }
   await audit({ ...event, type: 'email_replacement_requested' })
-  // It was short enough before.
-  return (await block(parts, user, captured, by, browser, { id, email })) ?? login
+  const isSet = await store.pendingLogins.setOtherEmail(login.id, {
+    otherEmail,
+    addressId,
+    typedAt,
+  })
+  if (!isSet) return 'over'
+  const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
+  const purgeAt = new Date(typedAt.getTime() + keptMs)
+  await store.pendingLogins.change({ id: login.id }, { purgeAt })
+  await voidMailed(store, accountId)
+  const whose = { accountId, pendingLoginId: login.id, parameters }
+  await requestMail(parts, 'email_verification', { ...whose, requester: by })
+  return 'replaced'
 }
 
 /** Whether its code can be typed where it waits. */

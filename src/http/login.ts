@@ -141,7 +141,7 @@ export function createLogin(parts: LoginParts): Login {
 
 interface LoginBlockParts {
   verification: Pick<Verification, 'blocks' | 'block'>
-  waitingLogins: Pick<WaitingLogins, 'mayReplaceEmail'>
+  waitingLogins: Pick<WaitingLogins, 'addressOf'>
   users: UserStore
   interactions: Pick<Interactions, 'capture'>
   browserCookie: BrowserCookie
@@ -174,8 +174,8 @@ export function createLoginBlock(parts: LoginBlockParts) {
     const login = await verification.block(user, captured, requester, browser)
     if (!login) return 'request_too_long'
     const waitMs = await cooldown.count('email_verification', user.username, requester)
-    const mayReplaceEmail = parts.waitingLogins.mayReplaceEmail(user)
-    return { user, login, lifetimeMs, waitMs, mayReplaceEmail }
+    const address = await parts.waitingLogins.addressOf(user)
+    return { user, login, lifetimeMs, waitMs, ...address }
   }
 }
 

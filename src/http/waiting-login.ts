@@ -36,9 +36,8 @@ export function waitingLogin(parts: WaitingLoginParts): Route {
     async post(visit, { fields }) {
       const action = fields.get('action')
       const found = await find(parts, visit, fields.get('login'))
-      const email = action === 'replace_email' ? fields.get('email') : undefined
-      if (email !== undefined) return replaceEmail(parts, visit, fields.get('login'), found, email)
       if (!('user' in found)) return show(parts, visit, found)
+      if (action === 'replace_email') return replaceEmail(parts, visit, found, fields.get('email'))
       if (action === 'cancel') return leave(parts, visit, found.login, 'deny')
       if (action === 'other_account') return leave(parts, visit, found.login, 'askAgain')
       await goOn(parts, visit, found, fields.get('code'))
@@ -49,23 +48,19 @@ export function waitingLogin(parts: WaitingLoginParts): Route {
 const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, id = '') =>
   waitingLogins.find(id, browser)
 
-/** The page goes on as that of the login that waits for the typed address. A form that is sent again gets the same page. */
+/** The page goes on waiting, for a mail to the typed address. */
 async function replaceEmail(
   parts: WaitingLoginParts,
   visit: Visit,
-  id = '',
-  found: Found,
-  typed: string,
+  found: WaitingLogin,
+  typed = '',
 ) {
   const { waitingLogins } = parts
-  const isWaiting = 'user' in found && found.status === 'waiting'
-  if (!isWaiting || !waitingLogins.mayReplaceEmail(found.user))
-    return show(parts, visit, await find(parts, visit, waitingLogins.idWithEmail(id, typed)))
-  const { requester, browser } = visit
-  const login = await waitingLogins.replaceEmail(found, typed, requester, browser)
-  if (typeof login === 'object') return show(parts, visit, { ...found, login })
-  const reason = typeof login === 'number' ? 'too_often' : login
-  const waitMs = typeof login === 'number' ? login : 0
+  const outcome = await waitingLogins.waitForOther(found, typed, visit.requester)
+  if (outcome === 'over' || outcome === 'replaced')
+    return show(parts, visit, await find(parts, visit, found.login.id))
+  const [reason, waitMs] =
+    typeof outcome === 'number' ? (['too_often', outcome] as const) : [outcome, 0]
   await show(parts, visit, found, { reason, waitMs, typed })
 }
 
@@ -73,7 +68,7 @@ async function replaceEmail(
 async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin, code = '') {
   const { status, login } = found
   const outcome =
-    status === 'verified' ? 'confirmed' : await confirmByCode(parts, visit, login, code)
+    status === 'verified' ? 'confirmed' : await confirmByCode(parts, visit, found, code)
   if (outcome === 'confirmed') return finishWaiting(parts, visit, login)
   if (outcome) return show(parts, visit, found, outcome)
   const now = await find(parts, visit, login.id)
@@ -107,11 +102,11 @@ export async function finishWaiting(
 async function confirmByCode(
   { verification }: WaitingLoginParts,
   { requester }: Visit,
-  login: PendingLogin,
+  found: WaitingLogin,
   code: string,
 ): Promise<'confirmed' | WaitingFault | undefined> {
   if (code.trim() === '') return { reason: 'not_yet' }
-  const outcome = await verification.confirmByCode(login, code, requester)
+  const outcome = await verification.confirmByCode(found, code, requester)
   if (typeof outcome === 'number') return { reason: 'too_many', waitMs: outcome }
   if (outcome === 'unread' || outcome === 'wrong' || outcome === 'taken') return { reason: outcome }
   return outcome === 'right' ? 'confirmed' : undefined
@@ -144,8 +139,8 @@ async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?
     const { user, login } = found
     const lifetimeMs = settings().emailVerificationExpiration
     const waitMs = await cooldown.remaining('email_verification', user.username, requester)
-    const mayReplaceEmail = parts.waitingLogins.mayReplaceEmail(user)
-    const asked = { user, login, lifetimeMs, waitMs, fault, mayReplaceEmail }
+    const address = await parts.waitingLogins.addressOf(user)
+    const asked = { user, login, lifetimeMs, waitMs, fault, ...address }
     return pages.show(ctx, await blockedPage(clients, asked))
   }
   const { status, captured } = found
@@ -161,6 +156,7 @@ export interface BlockedLogin {
   login: PendingLogin
   lifetimeMs: number
   waitMs: number | undefined
+  sentTo: string | undefined
   mayReplaceEmail: boolean
   fault?: WaitingFault | undefined
 }
@@ -174,8 +170,7 @@ export async function blockedPage(
   if (isVoid(login)) return endPage(clients, 'ended', captured)
   const parameters = parametersOf(captured)
   const { client } = await clients.identify(parameters)
-  const sentTo = login.otherEmail ?? user.email ?? undefined
-  const whose = { username: user.username, sentTo, waiting: id }
+  const whose = { username: user.username, waiting: id }
   const locals = { mode: 'blocked', ...whose, parameters, client, ...asked } as const
   return { name: 'verify-email', locals, ...requestOf(captured) }
 }

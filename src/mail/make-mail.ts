@@ -13,6 +13,7 @@ import {
   isUnchanged,
   whyNoInvitation,
 } from '../flows/account.ts'
+import { codeId } from '../flows/login-code.ts'
 import { isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request-mail.ts'
 import type { MailJob } from '../store/index.ts'
@@ -78,25 +79,29 @@ const verificationMail: MailBehaviour = {
     const { authorizeSig, loginCodes } = parts.keyed
     const { user } = recipient
     const { pendingLoginId: id } = job
+    const addressId = recipient.awaited?.addressId
     const pending = await pendingLogins.find(
       id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
     )
     const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
     const { token, record, shown } = newLinkToken(parts, 'email_verification', job, recipient)
     const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
-    if (pending) await pendingLogins.change({ id: pending.id }, { purgeAt })
+    for (const login of [pending, recipient.awaited])
+      if (login) await pendingLogins.change({ id: login.id }, { purgeAt })
     // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
     const pendingLoginId = job.pendingLoginId ?? pending?.id
     await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
     const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
     const waiting =
       pending && !pending.continuedAt && isUnchanged(pending, user) ? pending : undefined
-    // The mail shows a code only if the waiting page accepts one, and if it goes to the address that the code proves.
-    const isShown = waiting && isWaitingPage(waiting) && waiting.otherEmail === recipient.otherEmail
+    // The mail shows a code only if the waiting page accepts one.
+    const isShown = waiting && isWaitingPage(waiting)
     return {
       ...shown,
       link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
-      ...(isShown && { login: { code: loginCodes.codeOf(waiting.id), at: waiting.createdAt } }),
+      ...(isShown && {
+        login: { code: loginCodes.codeOf(codeId(waiting, addressId)), at: waiting.createdAt },
+      }),
       isEntered: !waiting,
       locale,
     }
@@ -148,7 +153,7 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
 export async function writeMail(
   { views, store, oauthUrl, clock }: MailParts,
   job: MailJob,
-  { user, email, otherEmail }: Recipient,
+  { user, email, awaited }: Recipient,
   { locale, ...shown }: Omit<MailLink, 'id'>,
   clientName: string | undefined,
 ): Promise<OutgoingMail> {
@@ -159,8 +164,7 @@ export async function writeMail(
     id: hashToken(token),
     kind,
     userId: user.id,
-    email: otherEmail === undefined ? email : '',
-    pendingLoginId: job.pendingLoginId,
+    ...heldAddress(email, awaited),
     locale,
     ...orderOf(job, job.attempts),
     createdAt,
@@ -179,15 +183,21 @@ export async function writeMail(
   }
   const template = shown.signsInElsewhere ? 'signs-in-elsewhere' : MAIL_KINDS[kind].template
   const rendered = views.mail(template, locals, { asked: locale })
-  return { ...rendered, to: otherEmail ?? email, kind }
+  return { ...rendered, to: awaited?.otherEmail ?? email, kind }
 }
+
+/** What a record says of the address of its mail. */
+const heldAddress = (email: string, awaited: Recipient['awaited']) => ({
+  email: awaited ? '' : email,
+  addressId: awaited?.addressId,
+})
 
 /** Makes a token, the record of it, and what the mail says about it. */
 function newLinkToken(
   { settings, clock }: MailParts,
   kind: LinkKind,
   job: MailJob,
-  { user: { id: userId, passwordHash }, email, otherEmail }: Recipient,
+  { user: { id: userId, passwordHash }, email, awaited }: Recipient,
 ) {
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
   const createdAt = clock.now()
@@ -196,7 +206,7 @@ function newLinkToken(
     id: newId(),
     tokenHash: hashToken(token),
     userId,
-    email: otherEmail === undefined ? email : '',
+    ...heldAddress(email, awaited),
     passwordDigest: (kind === 'password_reset' ? resetDigest : passwordDigest)(passwordHash),
     ...orderOf(job, job.attempts),
     createdAt,

@@ -7,7 +7,7 @@ import { MAX_IDENTIFIER_LENGTH } from '../jobs/request-mail.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import type { JobRecord, MailJob } from '../store/index.ts'
 import { isLater, isWaiting, orderOf } from '../store/outbox-record.ts'
-import { awaitedAddress, mayReplaceEmail, otherAddressOf } from '../flows/other-address.ts'
+import { awaitedOf } from '../flows/other-address.ts'
 import { msOverLimit, takesSpare } from './limits.ts'
 import { MAIL_BEHAVIOUR } from './make-mail.ts'
 import { endJob, endUnsent, isHeld, recordRequested, wasSent } from './outcome.ts'
@@ -111,16 +111,14 @@ async function recipientIn(
   job: MailJob,
   user: User,
 ): Promise<Recipient | NoMail> {
-  const { kind, sendTo, pendingLoginId } = job
+  const { kind, sendTo } = job
   // A notice of a change to an account leaves, whatever the account's state is by then.
   if (sendTo !== undefined) return isMailAddress(sendTo) ? { user, email: sendTo } : 'bad_address'
   const { email = '' } = user
   const refusal = whyNoMail(user) ?? MAIL_BEHAVIOUR[kind].refuses?.(user, parts)
-  if (refusal || !mayReplaceEmail(parts, user)) return refusal ?? { user, email }
-  const login = await otherAddressOf(parts, { email: '', pendingLoginId })
-  const otherEmail = login?.otherEmail
-  const isAwaited = (otherEmail ?? email) === (await awaitedAddress(parts, user))
-  return isAwaited ? { user, email, otherEmail } : 'other_address'
+  if (refusal) return refusal
+  const awaited = await awaitedOf(parts, user)
+  return awaited && kind !== 'email_verification' ? 'other_address' : { user, email, awaited }
 }
 
 /**

@@ -1,5 +1,6 @@
 /** How to send a mail, and how to check sending: what `smtp/` implements for the queue and the admin API. */
 import type { MailKind, TransportMail, User } from '../contract/index.ts'
+import type { WithOther } from '../flows/other-address.ts'
 import type { Settings } from '../settings/table.ts'
 import { defined } from '../store/kind.ts'
 
@@ -7,8 +8,8 @@ export interface Recipient {
   user: User
   /** Of the account, or of a notice. */
   email: string
-  /** Where the mail goes, if that is the other address of a login that waits. No link of it holds an address. */
-  otherEmail?: string | undefined
+  /** The login with the other address that the account waits for: the mail goes there, and its records hold no address. */
+  awaited?: WithOther | undefined
 }
 
 export interface OutgoingMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {

@@ -44,9 +44,11 @@ export const PENDING_LOGINS = kindOf({
     accountId: 'text',
     /** As it was at the login, like the digest of the password hash. If either changes, the login is void. */
     email: 'text?',
-    /** The address that the user typed in its place, sealed. The mails of the login go there. It never changes: another is another login. */
-    otherEmail: 'text?',
     passwordDigest: 'text',
+    /** Another address that the user typed ("Wrong address?", 3.9), sealed; its name in tokens and codes; and when it was typed. */
+    otherEmail: 'text?',
+    addressId: 'text?',
+    typedAt: 'time?',
     captured: holds<CapturedRequest>('json'),
     /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits. */
     browserHash: 'text?',
@@ -68,7 +70,7 @@ export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 export const KEEP_LOGIN_MS = WEEK_MS
 
 /** Whether its page still waits: as long as the latest link that finishes it. */
-export const isAwaited = ({ purgeAt }: PendingLogin, { now }: Pick<Clock, 'now'>) =>
+export const isInTime = ({ purgeAt }: PendingLogin, { now }: Pick<Clock, 'now'>) =>
   purgeAt.getTime() - KEEP_LOGIN_MS > now().getTime()
 
 /** Nothing finishes a void login. Its page still knows where to lead. */
@@ -79,11 +81,24 @@ type SomeLogins =
   | { id: string }
   | { accountId: string; except?: string | undefined; exceptAddress?: string | undefined }
 
+export interface LoginChange {
+  purgeAt?: Date
+  isVoid?: true
+  email?: string | undefined
+}
+
 type WantedLogin =
   | { id: string }
   | { accountId: string; parameters: RequestParameters }
   | { accountId: string; browserHash: string }
-  | { accountId: string; hasOtherEmail: true }
+  | { accountId: string; addressId: string }
+
+/** Another address of a login. */
+export interface OtherEmail {
+  otherEmail: string
+  addressId: string
+  typedAt: Date
+}
 
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
 
@@ -100,22 +115,37 @@ export function pendingLogins(logins: Table<PendingLogin>) {
       return isSaved
     },
 
-    /** Finds it by its id; or the account's newest one of this request; or the newest that waits in this browser, or for another address. */
+    /** Finds it by its id or its other address; or the account's newest one of this request; or its newest one that waits in this browser. */
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
       return (await newestOf(logins, which.accountId)).find((login) => {
         if ('parameters' in which) return isOfRequest(login, which.parameters)
-        if (login.continuedAt || isVoid(login)) return false
-        return 'browserHash' in which
-          ? login.browserHash === which.browserHash
-          : login.otherEmail !== undefined
+        if ('addressId' in which) return login.addressId === which.addressId
+        return login.browserHash === which.browserHash && !login.continuedAt && !isVoid(login)
       })
     },
 
-    /** Makes logins void, or moves `purgeAt` to a later time. Repeated, or in any order, changes have the same result. */
+    /** The logins of an account that have another address and still wait, the one first whose address was typed last. */
+    async withOtherEmail(accountId: string): Promise<PendingLogin[]> {
+      const waiting = (await newestOf(logins, accountId)).filter(
+        (login) => login.addressId !== undefined && !login.continuedAt && !isVoid(login),
+      )
+      return waiting.toSorted((one, other) => Number(other.typedAt) - Number(one.typedAt))
+    },
+
+    /** Atomic. `false`: the login does not wait any more. */
+    setOtherEmail: (id: string, other: OtherEmail): Promise<boolean> =>
+      logins.update(id, (login) =>
+        login.continuedAt || isVoid(login) ? login : { ...login, ...other },
+      ),
+
+    /**
+     * Makes logins void, moves `purgeAt` to a later time, or sets the address that the account has by now. Repeated, or in any order, changes
+     * have the same result.
+     */
     async change(
       which: SomeLogins,
-      { purgeAt: asked = new Date(0), isVoid: ends }: { purgeAt?: Date; isVoid?: true },
+      { purgeAt: asked = new Date(0), isVoid: ends, email }: LoginChange,
     ): Promise<void> {
       const some =
         'id' in which
@@ -126,7 +156,7 @@ export function pendingLogins(logins: Table<PendingLogin>) {
             )
       await logins.updateAll(some, (login) => {
         const purgeAt = asked > login.purgeAt ? asked : login.purgeAt
-        return { ...login, purgeAt, ...(ends && { passwordDigest: '' }) }
+        return { ...login, purgeAt, ...(ends && { passwordDigest: '' }), ...(email && { email }) }
       })
     },
 

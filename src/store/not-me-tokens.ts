@@ -9,9 +9,9 @@ export const NOT_ME_TOKENS = kindOf({
   fields: {
     kind: holds<MailKind>('text'),
     userId: 'text',
-    /** Empty: the mail went to the other address of its login, which holds it. */
+    /** Empty: the mail went to the other address with `addressId`, which a login holds. */
     email: 'text',
-    pendingLoginId: 'text?',
+    addressId: 'text?',
     /** The language of the mail (BCP 47). */
     locale: 'text',
     requestedAt: 'time',

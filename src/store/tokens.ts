@@ -10,8 +10,12 @@ const FIELDS = {
   /** Lower-case hex SHA-256 of the raw token. */
   tokenHash: 'text',
   userId: 'text',
-  /** The address that the link was mailed to. The token is void if the user's address changes. Empty: the login that waits holds it. */
+  /**
+   * The address that the link was mailed to. The token is void if the user's address changes. Empty: it was mailed to the other address with
+   * `addressId`, which a login holds.
+   */
   email: 'text',
+  addressId: 'text?',
   /** Digest of the password hash at the time of issue. The token is void if the hash changes. */
   passwordDigest: 'text',
   clientId: 'text?',
