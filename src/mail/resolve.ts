@@ -118,7 +118,8 @@ async function recipientIn(
   const refusal = whyNoMail(user) ?? MAIL_BEHAVIOUR[kind].refuses?.(user, parts)
   if (refusal) return refusal
   const awaited = await awaitedOf(parts, user)
-  return awaited && kind !== 'email_verification' ? 'other_address' : { user, email, awaited }
+  if (!awaited) return { user, email }
+  return kind === 'email_verification' ? { user, email, awaited } : 'other_address'
 }
 
 /**

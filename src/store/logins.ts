@@ -115,7 +115,7 @@ export function pendingLogins(logins: Table<PendingLogin>) {
       return isSaved
     },
 
-    /** Finds it by its id or its other address; or the account's newest one of this request; or its newest one that waits in this browser. */
+    /** Finds it by its id or its other address. Or the account's newest one of this request, or the newest that waits in this browser. */
     async find(which: WantedLogin): Promise<PendingLogin | undefined> {
       if ('id' in which) return logins.getReadable(which.id)
       return (await newestOf(logins, which.accountId)).find((login) => {

@@ -70,6 +70,7 @@ describeWithMongo('mongoStore()', () => {
         redirect_uri: null,
         scope: null,
         state: '',
+        address_id: null,
         pending_login_id: null,
         mail_job_id: 'job',
         attempt: 1,

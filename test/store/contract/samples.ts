@@ -55,7 +55,7 @@ export function sampleVerificationToken(changes: Partial<NewToken> = {}): NewTok
 
 export function sampleNotMeToken(changes: Partial<NotMeToken> = {}): NotMeToken {
   const { tokenHash: id, userId, email, requestedAt, mailJobId, attempt } = sampleResetToken()
-  const mail = { kind: 'password_reset', locale: 'de-AT', pendingLoginId: 'pending' } as const
+  const mail = { kind: 'password_reset', locale: 'de-AT', addressId: 'address' } as const
   const times = { requestedAt, createdAt: after(0), purgeAt: after(hour) }
   return { ...mail, id, userId, email, mailJobId, attempt, ...times, ...changes }
 }
@@ -65,7 +65,8 @@ export function issuedAs(issued: NewToken): Token {
   const { tokenHash: _tokenHash, ...token } = issued
   const unused = { usedAt: undefined, claimedAt: undefined }
   const alive = { invalidatedAt: undefined, completedAt: undefined }
-  return { locale: undefined, pendingLoginId: undefined, ...token, ...unused, ...alive }
+  const none = { locale: undefined, pendingLoginId: undefined, addressId: undefined }
+  return { ...none, ...token, ...unused, ...alive }
 }
 
 /** What ended a token at that time; `unknown`: there is none. */
@@ -89,6 +90,8 @@ export function samplePendingLogin(
       login: { accountId: 'ann', amr: ['pwd'], ts: 1_700_000_000 },
     },
     otherEmail: undefined,
+    addressId: undefined,
+    typedAt: undefined,
     browserHash: 'hash of a browser',
     createdAt: after(0),
     continuedAt: undefined,
