@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { koaHost } from '../../examples/hosts/koa.ts'
+import type { User } from '../../src/index.ts'
 import {
   CLIENT,
   PASSWORD,
@@ -187,8 +188,9 @@ export async function blockedIn(
   h: BrowserHarness,
   window: Page,
   parameters: Record<string, string> = {},
+  more: Partial<User> = {},
 ): Promise<PersonInChromium> {
-  const person = personIn(h, window, await h.addUnverified())
+  const person = personIn(h, window, await h.addUnverified(more))
   await person.signsIn(PASSWORD, parameters)
   await person.sees('verify-email', 'blocked')
   await person.reads(1)

@@ -3,8 +3,9 @@ import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { createViews } from '../../src/views/index.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { wrongCode } from '../support/person.ts'
+import { codeIn, wrongCode } from '../support/person.ts'
 import {
+  answerTo,
   blockedIn,
   keptWindow,
   suiteBrowserHarness,
@@ -88,10 +89,40 @@ describeInChromium('The page that waits [full]', (browser) => {
     })
   }
 
+  for (const [how, windowOf] of Object.entries(windows)) {
+    it(`takes another address by the keyboard alone, after a mistake, ${how} (3.9)`, async () => {
+      const page = windowOf()
+      const login = await blockedIn(h, page, {}, { mayReplaceEmail: true })
+      const before = login.code
+      const details = page.locator('details', { has: page.locator('#email') })
+      await details.locator('summary').focus()
+      await page.keyboard.press('Enter')
+      const email = `right-${login.username}@mail.example`
+      for (const typed of ['ann..lee@example.com', email]) {
+        await page.focus('#email')
+        await page.fill('#email', typed)
+        // Chromium checks less than the service does.
+        await answerTo(page, () => page.keyboard.press('Enter'))
+        await login.sees('verify-email', 'blocked')
+        if (typed === email) continue
+        expect(await page.inputValue('#email')).to.equal(typed)
+        expect(await page.getAttribute('#email', 'aria-invalid')).to.equal('true')
+        expect(await page.textContent('#email-hint')).to.include('one complete email address')
+      }
+      expect(await page.textContent('main')).to.include('r•••@m•••.example')
+      const { mail } = await h.mail.mailTo(email)
+      await login.types(before)
+      await login.getsNothing()
+      await login.types(codeIn(mail))
+      await login.isAtApp()
+      expect(await h.users.findById(login.id)).to.include({ email, emailVerified: true })
+    })
+  }
+
   it('fits on a small laptop without scrolling, also after a mistake', async () => {
     const page = windows['with scripts']()
     await page.setViewportSize({ width: 1280, height: 800 })
-    const login = await blockedIn(h, page)
+    const login = await blockedIn(h, page, {}, { mayReplaceEmail: true })
     const height = () => page.evaluate(() => document.documentElement.scrollHeight)
     expect(await height()).to.be.at.most(800)
     for (const typed of ['', '12345', wrongCode(login.code)]) {
