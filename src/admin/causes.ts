@@ -80,7 +80,7 @@ const WORDS = {
     ]
   },
   other_address: () => [
-    'The person typed another address on the page that waits. Until its mailbox is proven, no other mail leaves, and no other link works.',
+    'The person typed another address on the page that waits. Until its mailbox is proven, no other link works, and only notices leave besides.',
     'Ask the person to use the newest mail at that address, or to sign in again and correct it. Do not verify the address of the account: the person says that it is wrong.',
   ],
   ambiguous: (told) => [
@@ -155,7 +155,7 @@ export const WAS_SO = new Map(
   Object.entries({
     not_verified: 'the address was not verified',
     already_verified: 'the address was verified already',
-    other_address: 'a login waited for another address',
+    other_address: 'the account waited for another address',
     no_password: 'the account had no password, and could not choose one',
     has_password: 'the account had a password',
     disabled: 'the account was disabled',

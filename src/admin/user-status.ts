@@ -4,6 +4,7 @@ import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
 import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
 import { withState } from '../flows/link-state.ts'
+import { awaitedOf } from '../flows/other-address.ts'
 import { AuditEvent } from './audit.ts'
 import { Diagnosis } from './causes.ts'
 import { diagnose, hintsOf, mailHistory } from './diagnosis.ts'
@@ -75,12 +76,13 @@ const MAX_OF_KIND = 20
 
 /** The newest links of each kind, newest first. */
 async function linksOf(parts: AdminParts, user: User) {
+  const awaited = await awaitedOf(parts, user)
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
       const tokens = await tokensOf(parts.store, kind).ofUser(user.id, MAX_OF_KIND)
       return Promise.all(
         tokens.map(async (found) => {
-          const { token, state } = await withState(parts, found, user)
+          const { token, state } = await withState(parts, found, user, awaited)
           return wireOf(Link, { ...fieldsOf(token), state: shownState(token, state), kind })
         }),
       )

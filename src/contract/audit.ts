@@ -171,7 +171,7 @@ export type NoMail =
   | 'unknown' // No account has this name or verified address.
   | 'ambiguous' // Several accounts could be meant.
   | 'already_verified' // There is nothing left to verify.
-  | 'other_address' // A login waits for another address, and no other mail leaves until then.
+  | 'other_address' // The account waits for another address. Besides, only notices leave.
   | 'not_verified' // The address is not verified, and a reset link needs that.
   | 'throttled' // The account asked too often.
   | 'superseded' // A newer request took its place.

@@ -99,6 +99,8 @@ export function isSameRequest(a: RequestParameters, b: RequestParameters): boole
  */
 export type LinkReason = 'unknown' | 'expired' | 'used' | 'superseded' | 'changed'
 
-/** The reasons for verification links. All links of an account are valid side by side. `used`: the address is verified. */
-/** `taken`: another account has the address that the user typed. */
+/**
+ * The reasons for verification links. All links of an account are valid side by side. `used`: the address is verified. `taken`: another
+ * account has the address that the user typed.
+ */
 export type VerificationReason = Exclude<LinkReason, 'superseded'> | 'taken'

@@ -1,5 +1,6 @@
 import type { SecretBox } from './secret-box.ts'
 import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../store/index.ts'
+import type { OtherEmail } from '../store/logins.ts'
 
 /** Parts of a captured request that would let a reader of the database act, or learn about a person. */
 interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
@@ -10,28 +11,27 @@ interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
 
 /** The same store, with these parts sealed. A login that no key opens is not found. */
 export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingLoginStore {
-  const opened = (login: PendingLogin | undefined) => {
+  const opened = (login: PendingLogin | undefined): PendingLogin | undefined => {
     const captured = login && open(login.captured, login.id, box)
-    if (!captured || login.otherEmail === undefined) return captured && { ...login, captured }
-    const otherEmail = box.open(login.otherEmail, purposeOfEmail(login.id))
-    return otherEmail === undefined ? undefined : { ...login, captured, otherEmail }
+    if (!captured || !login.other) return captured && { ...login, captured }
+    const email = box.open(login.other.email, purposeOfEmail(login.id))
+    return email === undefined
+      ? undefined
+      : { ...login, captured, other: { ...login.other, email } }
   }
-  const sealEmail = (id: string, email: string) => box.seal(email, purposeOfEmail(id))
+  const sealed = (id: string, other: OtherEmail) => ({
+    ...other,
+    email: box.seal(other.email, purposeOfEmail(id)),
+  })
   return {
-    save: ({ otherEmail, ...login }, most) =>
-      store.save(
-        {
-          ...login,
-          captured: seal(login.captured, login.id, box),
-          otherEmail: otherEmail && sealEmail(login.id, otherEmail),
-        },
-        most,
-      ),
+    save({ other, ...login }, most) {
+      const captured = seal(login.captured, login.id, box)
+      return store.save({ ...login, captured, other: other && sealed(login.id, other) }, most)
+    },
     find: async (which) => opened(await store.find(which)),
-    withOtherEmail: async (accountId) =>
-      (await store.withOtherEmail(accountId)).flatMap((login) => opened(login) ?? []),
-    setOtherEmail: (id, { otherEmail, ...other }) =>
-      store.setOtherEmail(id, { ...other, otherEmail: sealEmail(id, otherEmail) }),
+    withOther: async (accountId) =>
+      (await store.withOther(accountId)).flatMap((login) => opened(login) ?? []),
+    setOther: (id, other, purgeAt) => store.setOther(id, sealed(id, other), purgeAt),
     change: (which, changes) => store.change(which, changes),
     setTurn: (id, turn, at) => store.setTurn(id, turn, at),
   }

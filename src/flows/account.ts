@@ -104,9 +104,9 @@ export function askedByHost(method: string, who: User | string, parameters: Requ
 
 /** Whether the address that a link went to is verified, by this link or in another way. */
 export function isVerified(
-  { email, otherEmail = email }: IssuedFor & Pick<PendingLogin, 'otherEmail'>,
+  { email, otherEmail: mailedTo = email }: IssuedFor & { otherEmail?: string | undefined },
   account: User | undefined,
 ): boolean {
-  const isItsOwn = account !== undefined && account.email === otherEmail
-  return isItsOwn && account.emailVerified && !account.disabled
+  const isPresent = account !== undefined && account.email === mailedTo
+  return isPresent && account.emailVerified && !account.disabled
 }

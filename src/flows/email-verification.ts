@@ -21,15 +21,15 @@ import {
   type LinkContext,
 } from './link-state.ts'
 import { codeOf, tryCode } from './login-code.ts'
-import { replaceEmail, waitAgain, type LinkToken } from './other-address.ts'
+import { isTaken, replaceEmail, waitAgain, type Mailed, type OpenLogin } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
-import { block, isLoginOf, isWaitingPage, type WaitingLogin } from './waiting-login.ts'
+import { block, isLoginOf, isWaitingPage } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */
 export interface OpenedLink {
   username: string
-  token: LinkToken
+  token: Mailed<Token>
   /** The login that the link was mailed for. `undefined`: there is none, or it is over. */
   login: PendingLogin | undefined
   /** The login of the account that waits in this browser: `login`, or else the newest. Without one: `login`, if it went on here. */
@@ -76,11 +76,11 @@ export function createEmailVerification(parts: FlowParts) {
     },
 
     /** The same by a typed code. `over` also: another request was first, or the account changed. */
-    async confirmByCode({ login, awaited }: WaitingLogin, typed: string, by: Requester) {
+    async confirmByCode({ login, awaited }: OpenLogin, typed: string, by: Requester) {
       const tried = await tryCode(parts, login, awaited, typed, by)
       if (tried !== 'right') return tried
       const { id, accountId: userId, email = '', captured } = login
-      const { addressId, otherEmail } = awaited ?? {}
+      const { id: addressId, email: otherEmail } = awaited ?? {}
       const proof = { id, userId, email, addressId, otherEmail, parameters: parametersOf(captured) }
       const outcome = await verifyAddress(parts, proof, by, id)
       if (outcome === 'verified') return 'right'
@@ -134,7 +134,7 @@ async function loginsOf(
   return { login, here: valid(newest) ?? own }
 }
 
-const BECAUSE = { used: 'already_verified', taken: 'address_taken' } as const
+const RECORDED = { used: 'already_verified', taken: 'address_taken' } as const
 
 /** Records one event an hour for each link and reason: no limit counts GET requests, so they could fill the log. */
 async function refuse(
@@ -145,14 +145,14 @@ async function refuse(
   end: LinkEnd = 'account_changed',
 ) {
   const hour = Math.floor(clock.now().getTime() / 3_600_000)
-  const because = reason === 'used' || reason === 'taken' ? BECAUSE[reason] : end
-  const event = { ...eventBy(clock, token, by), id: `rejected:${token.id}:${because}:${hour}` }
-  await audit({ ...event, type: 'email_verification_rejected', reason: because })
+  const recorded = reason === 'used' || reason === 'taken' ? RECORDED[reason] : end
+  const event = { ...eventBy(clock, token, by), id: `rejected:${token.id}:${recorded}:${hour}` }
+  await audit({ ...event, type: 'email_verification_rejected', reason: recorded })
   return faultOf(token, reason)
 }
 
 /** What proves a mailbox: a link, or the code of a login. */
-type Proof = Pick<LinkToken, 'id' | 'userId' | 'email' | 'addressId' | 'otherEmail' | 'parameters'>
+type Proof = Mailed<Pick<Token, 'id' | 'userId' | 'email' | 'addressId' | 'parameters'>>
 
 /**
  * `taken`: another account has the other address, which only the owner of its mailbox is told. `changed`: another request verified the
@@ -173,6 +173,7 @@ async function verifyAddress(
   const isOurs = (token: Token) =>
     token.id === id || (token.pendingLoginId === id && token.addressId === addressId)
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
+  if (otherEmail !== undefined && (await isTaken(parts, userId, otherEmail))) return 'taken'
   // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
   const outcome =

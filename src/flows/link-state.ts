@@ -7,7 +7,7 @@ import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
-import { awaitedOf, withAddresses } from './other-address.ts'
+import { awaitedOf, withAddresses, type AwaitedAddress } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 
 export type LinkState = 'usable' | Exclude<LinkReason, 'unknown'>
@@ -70,27 +70,27 @@ export async function findLink(
   if (!first) return undefined
   // Reads the token again after the cut-offs: an end of sessions voids links first, and moves the cut-offs last.
   const wasEnded = await sessions?.readCutoffs(first.userId)
-  const [now, account] = await Promise.all([
+  const [latest, account] = await Promise.all([
     wasEnded ? find() : first,
     users.findById(first.userId),
   ])
-  if (!now) return undefined
+  if (!latest) return undefined
   // If the record has no end of its own, only a change of the account can end the link.
-  const end: LinkEnd = endOf(now, at) ?? 'account_changed'
-  return { ...(await withState(parts, now, account)), account, end }
+  const end: LinkEnd = endOf(latest, at) ?? 'account_changed'
+  const awaited = account && (await awaitedOf(parts, account))
+  return { ...(await withState(parts, latest, account, awaited)), account, end }
 }
 
 /** A link with its addresses, and its state. While the account waits for another address, only links to that address are usable. */
 export async function withState(
-  parts: Pick<FlowParts, 'store' | 'users' | 'clock'>,
+  { store, clock }: Pick<FlowParts, 'store' | 'clock'>,
   found: Token,
   account: User | undefined,
+  awaited: AwaitedAddress | undefined,
 ) {
-  const token = await withAddresses(parts, found)
-  const state = linkState(token, account, parts.clock.now())
-  if (state !== 'usable' || !account) return { token, state }
-  const awaited = await awaitedOf(parts, account)
-  const isElsewhere = token.addressId !== awaited?.addressId
+  const token = await withAddresses({ store }, found)
+  const state = linkState(token, account, clock.now())
+  const isElsewhere = state === 'usable' && token.addressId !== awaited?.id
   return { token, state: isElsewhere ? ('changed' as const) : state }
 }
 
@@ -107,14 +107,14 @@ export const MAX_LINKS = 100
 
 /** Whether the account has a usable link. With `pendingLoginId`: one that finishes that login. */
 export async function hasUsableLink(
-  parts: Pick<FlowParts, 'store' | 'users' | 'clock'>,
+  parts: Pick<FlowParts, 'store' | 'clock'>,
   tokens: TokenStore,
-  account: User,
+  { user, awaited }: { user: User; awaited?: AwaitedAddress | undefined },
   pendingLoginId?: string,
 ): Promise<boolean> {
-  const found = (await tokens.ofUser(account.id, MAX_LINKS)).filter(
+  const found = (await tokens.ofUser(user.id, MAX_LINKS)).filter(
     (token) => pendingLoginId === undefined || token.pendingLoginId === pendingLoginId,
   )
-  const states = await Promise.all(found.map((token) => withState(parts, token, account)))
+  const states = await Promise.all(found.map((token) => withState(parts, token, user, awaited)))
   return states.some(({ state }) => state === 'usable')
 }

@@ -2,10 +2,10 @@
 import { readCode } from '../crypto/login-code.ts'
 import { newId } from '../crypto/token.ts'
 import type { Requester } from '../contract/index.ts'
-import type { PendingLogin } from '../store/index.ts'
+import type { PendingLogin, Token } from '../store/index.ts'
 import { mailboxKey, mailboxOf } from '../settings/addresses.ts'
 import { eventBy } from './audit.ts'
-import type { LinkToken, WithOther } from './other-address.ts'
+import type { AwaitedAddress, Mailed } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000
@@ -31,7 +31,7 @@ export const codeId = ({ id }: PendingLogin, addressId?: string) =>
 export async function codeOf(
   parts: FlowParts,
   login: PendingLogin,
-  { email, addressId, otherEmail = email }: LinkToken,
+  { email, addressId, otherEmail = email }: Mailed<Pick<Token, 'email' | 'addressId'>>,
 ) {
   const code = parts.keyed.loginCodes.codeOf(codeId(login, addressId))
   return { code, waitMs: await codeWait(parts, otherEmail) }
@@ -41,11 +41,11 @@ export async function codeOf(
 export async function tryCode(
   parts: FlowParts,
   login: PendingLogin,
-  awaited: WithOther | undefined,
+  awaited: AwaitedAddress | undefined,
   typed: string,
   by: Requester,
 ): Promise<CodeOutcome> {
-  const mailbox = awaited?.otherEmail ?? login.email
+  const mailbox = awaited?.email ?? login.email
   const { store, keyed, audit, clock } = parts
   const { limits } = store
   const code = readCode(typed)
@@ -66,7 +66,7 @@ export async function tryCode(
     }
     counted.push(key, spelledKey)
   }
-  if (keyed.loginCodes.isCodeOf(code, codeId(login, awaited?.addressId))) {
+  if (keyed.loginCodes.isCodeOf(code, codeId(login, awaited?.id))) {
     await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }

@@ -8,7 +8,7 @@ import type { NotMeToken, Token } from '../store/index.ts'
 import { answerToReset, whyNoMail } from './account.ts'
 import { endSessions } from './end-sessions.ts'
 import { MAX_MAILED } from './link-state.ts'
-import { awaitedOf, mailboxOf } from './other-address.ts'
+import { awaitedOf, withAddresses } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { voidEverything } from './void-links.ts'
 
@@ -82,11 +82,11 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const { kind, userId } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
-  const mailbox = await mailboxOf(parts, mail)
+  const { email, otherEmail: mailbox = email } = await withAddresses(parts, mail)
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
     // A reader of the old mailbox must not void mails to the new address.
-    const isCurrent = mailbox === ((await awaitedOf(parts, user))?.otherEmail ?? user.email)
+    const isCurrent = mailbox === ((await awaitedOf(parts, user))?.email ?? user.email)
     if (isLinkKind(kind) && isCurrent) await voidEverything(store, userId, [kind])
     // Looks again: a form may have used the link before it was void.
     effect = await effectOf(parts, mail)

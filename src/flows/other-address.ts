@@ -1,13 +1,25 @@
 /**
- * "Wrong address?" (3.9): an account waits for another address than its own. Until then, only what was mailed to that address works. The
- * account gets the address in the step that verifies it.
+ * "Wrong address?" (3.9): an account waits for another address than its own. While it waits, only what was mailed to that address works.
+ * The account gets the address in the step that verifies it.
  */
-import type { User, UserStore } from '../contract/index.ts'
+import type { Requester, User, UserStore } from '../contract/index.ts'
+import { parametersOf } from '../contract/parameters.ts'
+import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
+import { newId } from '../crypto/token.ts'
 import type { Clock } from '../clock.ts'
+import { requestMail } from '../jobs/request-mail.ts'
+import { isMailAddress } from '../settings/addresses.ts'
 import type { AccountFlowsStore, PendingLogin, Token } from '../store/index.ts'
 import { isInTime, KEEP_LOGIN_MS, type OtherEmail } from '../store/logins.ts'
 import { isUnchanged } from './account.ts'
-import type { CommonParts } from './parts.ts'
+import { eventBy } from './audit.ts'
+import type { FlowParts } from './parts.ts'
+import { voidMailed, wasVoided } from './void-links.ts'
+
+/** How often an account gets another address in a day. */
+const MAX_A_DAY = 3
+
+const DAY_MS = 24 * 3_600_000
 
 interface Parts {
   store: Pick<AccountFlowsStore, 'pendingLogins'>
@@ -22,62 +34,95 @@ export const mayReplaceEmail = ({ users }: Pick<Parts, 'users'>, user: User): bo
   user.email !== undefined &&
   !user.emailVerified
 
-/** A login with another address. */
-export type WithOther = PendingLogin & OtherEmail
+/** The address that an account waits for, and the login that holds it. */
+export interface AwaitedAddress extends OtherEmail {
+  loginId: string
+}
 
-const hasOther = (login: PendingLogin | undefined): login is WithOther =>
-  login?.otherEmail !== undefined && login.addressId !== undefined && login.typedAt !== undefined
+/** A login whose page is open. */
+export interface OpenLogin {
+  /** `verified`: it may go on. */
+  status: 'waiting' | 'verified'
+  user: User
+  login: PendingLogin
+  awaited: AwaitedAddress | undefined
+}
 
-/** The login whose other address the account waits for: the one that was typed last. `undefined`: its own address counts. */
-export async function awaitedOf(parts: Parts, user: User): Promise<WithOther | undefined> {
+/** Of several addresses, the account waits for the one that was typed last. `undefined`: its own address counts. */
+export async function awaitedOf(parts: Parts, user: User): Promise<AwaitedAddress | undefined> {
   if (!mayReplaceEmail(parts, user)) return undefined
-  const logins = await parts.store.pendingLogins.withOtherEmail(user.id)
-  const isAwaited = (login: PendingLogin): login is WithOther =>
-    hasOther(login) && isUnchanged(login, user) && isInTime(login, parts.clock)
-  return logins.find(isAwaited)
-}
-
-/** A link, and where it was mailed if that was another address than `email`, which the account had then. */
-export type LinkToken = Token & { otherEmail?: string | undefined }
-
-/** Finds the addresses of a link that holds none. If no login holds them, it stays without. */
-export async function withAddresses(
-  { store }: Pick<Parts, 'store'>,
-  token: Token,
-): Promise<LinkToken> {
-  const { userId: accountId, addressId } = token
-  const login =
-    addressId === undefined ? undefined : await store.pendingLogins.find({ accountId, addressId })
-  return hasOther(login)
-    ? { ...token, email: login.email ?? '', otherEmail: login.otherEmail }
-    : token
-}
-
-/** The wait of an expired link begins anew. */
-export async function waitAgain(
-  { store, settings, clock }: Parts & Pick<CommonParts, 'settings'>,
-  { userId: accountId, addressId }: Token,
-): Promise<void> {
-  if (addressId === undefined) return
-  const login = await store.pendingLogins.find({ accountId, addressId })
-  const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
-  const purgeAt = new Date(clock.now().getTime() + keptMs)
-  if (login) await store.pendingLogins.change({ id: login.id }, { purgeAt })
-}
-
-/** Where a mail went. `''`: no login holds its address any more. */
-export async function mailboxOf(
-  { store }: Pick<Parts, 'store'>,
-  { userId: accountId, email, addressId }: Pick<Token, 'userId' | 'email' | 'addressId'>,
-): Promise<string> {
-  if (addressId === undefined) return email
-  return (await store.pendingLogins.find({ accountId, addressId }))?.otherEmail ?? ''
+  const logins = await parts.store.pendingLogins.withOther(user.id)
+  const login = logins.find((each) => isUnchanged(each, user) && isInTime(each, parts.clock))
+  return login?.other && { ...login.other, loginId: login.id }
 }
 
 /**
- * Gives the account the other address, verified. `taken`: another account has it, which only the owner of its mailbox is told. `false`: the
- * account has changed.
+ * The account waits for this address from now on, and everything that was mailed before is void. A number: milliseconds until the account
+ * may get another address. `over`: the login does not wait any more, or the account may not get another address.
  */
+export async function waitForOther(
+  parts: FlowParts,
+  { status, user, login, awaited }: OpenLogin,
+  typed: string,
+  by: Requester,
+): Promise<'replaced' | 'invalid' | 'same' | 'over' | number> {
+  const { store, keyed, audit, clock } = parts
+  if (status !== 'waiting' || !mayReplaceEmail(parts, user)) return 'over'
+  const { id: accountId } = user
+  const email = withoutBlanks(typed)
+  if (!isMailAddress(email)) return 'invalid'
+  if (equalsInAsciiCase(email, awaited?.email ?? user.email ?? '')) return 'same'
+  const key = keyed.keyedHash(`replaced:${accountId}`)
+  const { count, msToEnd } = await store.limits.hit(key, DAY_MS, MAX_A_DAY)
+  if (count > MAX_A_DAY) return msToEnd
+  const parameters = parametersOf(login.captured)
+  const event = { ...eventBy(clock, { userId: accountId, parameters }, by), id: newId() }
+  await audit({ ...event, type: 'email_replacement_requested' })
+  const other = { id: newId(), email, typedAt: clock.now().getTime() }
+  if (!(await store.pendingLogins.setOther(login.id, other, endOfWait(parts)))) return 'over'
+  await voidMailed(store, accountId)
+  const whose = { accountId, pendingLoginId: login.id, parameters }
+  await requestMail(parts, 'email_verification', { ...whose, requester: by })
+  return 'replaced'
+}
+
+/** When the record of a login goes that begins to wait now. */
+export const endOfWait = ({ settings, clock }: Pick<FlowParts, 'settings' | 'clock'>) =>
+  new Date(clock.now().getTime() + settings().emailVerificationExpiration + KEEP_LOGIN_MS)
+
+/** The wait begins anew for the address of an expired link. A void link changes nothing. */
+export async function waitAgain(
+  parts: Parts & Pick<FlowParts, 'settings'>,
+  { userId: accountId, addressId, expiresAt }: Token,
+): Promise<void> {
+  if (addressId === undefined || wasVoided({ expiresAt })) return
+  const { pendingLogins } = parts.store
+  const login = await pendingLogins.find({ accountId, addressId })
+  if (login) await pendingLogins.change({ id: login.id }, { purgeAt: endOfWait(parts) })
+}
+
+/** What was mailed, and where to if that was not the address that the account had. */
+export type Mailed<Of> = Of & { otherEmail?: string | undefined }
+
+/** Reads the addresses of what was mailed to another address from the login that holds it. If that is gone, `email` stays empty. */
+export async function withAddresses<Of extends Pick<Token, 'userId' | 'email' | 'addressId'>>(
+  { store }: Pick<Parts, 'store'>,
+  mailed: Of,
+): Promise<Mailed<Of>> {
+  const { userId: accountId, addressId } = mailed
+  if (addressId === undefined) return mailed
+  const login = await store.pendingLogins.find({ accountId, addressId })
+  return login?.other
+    ? { ...mailed, email: login.email ?? '', otherEmail: login.other.email }
+    : mailed
+}
+
+/** Whether another account has the address, verified. Only the owner of its mailbox may learn that. */
+export async function isTaken({ users }: Pick<Parts, 'users'>, userId: string, email: string) {
+  return (await users.findByVerifiedEmail(email)).some(({ id }) => id !== userId)
+}
+
+/** Gives the account the other address, verified. `taken`: the store refused it. `false`: the account has changed. */
 export async function replaceEmail(
   parts: Pick<Parts, 'users'>,
   userId: string,
@@ -90,9 +135,7 @@ export async function replaceEmail(
     return user?.email === email && !user.disabled && mayReplaceEmail(parts, user)
   }
   if (!(await mayReplace())) return false
-  const others = await users.findByVerifiedEmail(otherEmail)
-  if (others.some(({ id }) => id !== userId)) return 'taken'
   if (await users.replaceEmail?.(userId, email, otherEmail)) return true
-  // If the account could still get it, the store knows another account with it.
+  // The account still may, so the store refused: another account has the address.
   return (await mayReplace()) ? 'taken' : false
 }

@@ -35,11 +35,11 @@ export const voidOtherAddresses = (store: AccountFlowsStore, { id, email }: User
 
 /** Voids all links, and mails that are not sent yet, or are on their way to the mail server. */
 export async function voidEverything(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
-  await voidMails(store, userId, kinds)
+  await supersedeMails(store, userId, kinds)
   await voidLinks(store, userId, kinds)
 }
 
-async function voidMails(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
+async function supersedeMails(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
   for (const kind of kinds) {
     const requests = await store.outbox.requestsOf(userId, kind)
     const ids = requests.map(({ id }) => id)
@@ -47,9 +47,9 @@ async function voidMails(store: AccountFlowsStore, userId: string, kinds = linkK
   }
 }
 
-/** Voids the same, but no waiting login. */
+/** Voids the same, except waiting logins. */
 export async function voidMailed(store: AccountFlowsStore, userId: string) {
-  await voidMails(store, userId)
+  await supersedeMails(store, userId)
   await revokeLinks(store, userId)
 }
 

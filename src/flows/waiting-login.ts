@@ -1,33 +1,24 @@
 /** A login that waits for its address to be verified (3.2). It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
 import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
-import { isInTime, isVoid, KEEP_LOGIN_MS, type CapturedRequest } from '../store/logins.ts'
+import { isInTime, isVoid, type CapturedRequest } from '../store/logins.ts'
 import { isEnded, type SessionCutoffs } from '../store/cutoffs.ts'
 import type { Requester, User } from '../contract/index.ts'
-import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import { parametersOf } from '../contract/parameters.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { PendingLogin } from '../store/index.ts'
-import { isMailAddress } from '../settings/addresses.ts'
 import { isUnchanged } from './account.ts'
-import { eventBy } from './audit.ts'
-import { awaitedOf, mayReplaceEmail, type WithOther } from './other-address.ts'
+import {
+  awaitedOf,
+  endOfWait,
+  mayReplaceEmail,
+  waitForOther,
+  type OpenLogin,
+} from './other-address.ts'
 import type { FlowParts } from './parts.ts'
-import { voidMailed } from './void-links.ts'
 
 /** The most waiting logins of one account; the newest stay. Otherwise a stranger who knows the password could keep the owner out. */
 const MAX_LOGINS = 10
-
-const otherOf = ({ otherEmail, addressId, typedAt }: WithOther) => ({
-  otherEmail,
-  addressId,
-  typedAt,
-})
-
-/** How often an account gets another address in a day. */
-const MAX_REPLACED = 3
-
-const DAY_MS = 24 * 3_600_000
 
 /** Longer than any request that fits into an address. */
 const MAX_CAPTURED_BYTES = 32_768
@@ -43,7 +34,7 @@ export async function block(
   requester: Requester,
   browser: string | undefined,
 ): Promise<PendingLogin | undefined> {
-  const { users, store, settings, clock } = parts
+  const { users, store, clock } = parts
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
   const { id: accountId, email, passwordHash } = user
   const checked = { accountId, email, passwordDigest: passwordDigest(passwordHash) }
@@ -52,19 +43,17 @@ export async function block(
   const { params, deviceCode } = captured
   const asked = [browser, checked, params, deviceCode, captured.login.accountFlowsSeen]
   const id = browser === undefined ? newId() : idOf(asked)
-  const createdAt = clock.now()
-  const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
-  const awaited = await awaitedOf(parts, user)
+  const { loginId, ...other } = (await awaitedOf(parts, user)) ?? { loginId: undefined }
   const login = {
     ...checked,
     // The same login keeps its other address.
-    ...(awaited?.id === id && otherOf(awaited)),
+    ...(loginId === id && 'id' in other && { other }),
     id,
     captured,
     browserHash: browser === undefined ? undefined : hashToken(browser),
-    createdAt,
+    createdAt: clock.now(),
     continuedAt: undefined,
-    purgeAt: new Date(createdAt.getTime() + keptMs),
+    purgeAt: endOfWait(parts),
   }
   const isKept = await store.pendingLogins.save(login, MAX_LOGINS)
   // If another login verified since the host read the account, it has ended this one.
@@ -74,14 +63,6 @@ export async function block(
   const whose = { accountId, pendingLoginId: id, parameters: parametersOf(captured) }
   await requestMail(parts, 'email_verification', { ...whose, requester })
   return login
-}
-
-export interface WaitingLogin {
-  status: 'waiting' | 'verified'
-  user: User
-  login: PendingLogin
-  /** The login whose other address the account waits for. */
-  awaited: WithOther | undefined
 }
 
 export interface ClosedLogin {
@@ -117,7 +98,7 @@ export function createWaitingLogins(parts: FlowParts) {
 
   return {
     /** Finds a login by account, address, password and cut-offs as they are now. It does not take the turn. */
-    async find(id: string, browser: string | undefined): Promise<WaitingLogin | ClosedLogin> {
+    async find(id: string, browser: string | undefined): Promise<OpenLogin | ClosedLogin> {
       const login = await findOwn(id, browser)
       if (!login) return { status: 'ended', captured: undefined }
       const { captured, accountId } = login
@@ -138,7 +119,7 @@ export function createWaitingLogins(parts: FlowParts) {
 
     /** What the page shows of the address of the user, and whether it takes another one. */
     addressOf: async (user: User) => ({
-      sentTo: (await awaitedOf(parts, user))?.otherEmail ?? user.email,
+      sentTo: (await awaitedOf(parts, user))?.email ?? user.email,
       mayReplaceEmail: mayReplaceEmail(parts, user),
     }),
 
@@ -160,44 +141,6 @@ export function createWaitingLogins(parts: FlowParts) {
         await pendingLogins.change({ id }, { isVoid: true })
       }),
   }
-}
-
-/**
- * The account waits for this address from now on, and everything that was mailed before is void. A number: milliseconds until the account
- * may get another address. `over`: the login does not wait any more, or the account may not get another address.
- */
-async function waitForOther(
-  parts: FlowParts,
-  { user, login, awaited }: WaitingLogin,
-  typed: string,
-  by: Requester,
-): Promise<'replaced' | 'invalid' | 'same' | 'over' | number> {
-  const { store, keyed, audit, settings, clock } = parts
-  if (!mayReplaceEmail(parts, user)) return 'over'
-  const { id: accountId } = user
-  const otherEmail = withoutBlanks(typed)
-  if (!isMailAddress(otherEmail)) return 'invalid'
-  if (equalsInAsciiCase(otherEmail, awaited?.otherEmail ?? user.email ?? '')) return 'same'
-  const key = keyed.keyedHash(`replaced:${accountId}`)
-  const { count, msToEnd } = await store.limits.hit(key, DAY_MS, MAX_REPLACED)
-  if (count > MAX_REPLACED) return msToEnd
-  const [addressId, typedAt] = [newId(), clock.now()]
-  const parameters = parametersOf(login.captured)
-  const event = { ...eventBy(clock, { userId: accountId, parameters }, by), id: newId() }
-  await audit({ ...event, type: 'email_replacement_requested' })
-  const isSet = await store.pendingLogins.setOtherEmail(login.id, {
-    otherEmail,
-    addressId,
-    typedAt,
-  })
-  if (!isSet) return 'over'
-  const keptMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
-  const purgeAt = new Date(typedAt.getTime() + keptMs)
-  await store.pendingLogins.change({ id: login.id }, { purgeAt })
-  await voidMailed(store, accountId)
-  const whose = { accountId, pendingLoginId: login.id, parameters }
-  await requestMail(parts, 'email_verification', { ...whose, requester: by })
-  return 'replaced'
 }
 
 /** Whether its code can be typed where it waits. */

@@ -2,7 +2,8 @@ import { parametersOf } from '../contract/parameters.ts'
 import { isVoid, type CapturedRequest } from '../store/logins.ts'
 import type { User } from '../contract/index.ts'
 import type { createEmailVerification } from '../flows/email-verification.ts'
-import type { ClosedLogin, createWaitingLogins, WaitingLogin } from '../flows/waiting-login.ts'
+import type { OpenLogin } from '../flows/other-address.ts'
+import type { ClosedLogin, createWaitingLogins } from '../flows/waiting-login.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { createResume } from '../oidc/resume.ts'
 import type { PendingLogin } from '../store/index.ts'
@@ -37,7 +38,8 @@ export function waitingLogin(parts: WaitingLoginParts): Route {
       const action = fields.get('action')
       const found = await find(parts, visit, fields.get('login'))
       if (!('user' in found)) return show(parts, visit, found)
-      if (action === 'replace_email') return replaceEmail(parts, visit, found, fields.get('email'))
+      if (action === 'replace_email')
+        return takeOtherAddress(parts, visit, found, fields.get('email'))
       if (action === 'cancel') return leave(parts, visit, found.login, 'deny')
       if (action === 'other_account') return leave(parts, visit, found.login, 'askAgain')
       await goOn(parts, visit, found, fields.get('code'))
@@ -49,23 +51,24 @@ const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, id = '')
   waitingLogins.find(id, browser)
 
 /** The page goes on waiting, for a mail to the typed address. */
-async function replaceEmail(
+async function takeOtherAddress(
   parts: WaitingLoginParts,
   visit: Visit,
-  found: WaitingLogin,
+  found: OpenLogin,
   typed = '',
 ) {
   const { waitingLogins } = parts
   const outcome = await waitingLogins.waitForOther(found, typed, visit.requester)
   if (outcome === 'over' || outcome === 'replaced')
     return show(parts, visit, await find(parts, visit, found.login.id))
-  const [reason, waitMs] =
-    typeof outcome === 'number' ? (['too_often', outcome] as const) : [outcome, 0]
-  await show(parts, visit, found, { reason, waitMs, typed })
+  const fault = typeof outcome === 'number' ? tooOften(outcome) : { reason: outcome }
+  await show(parts, visit, found, { ...fault, typed })
 }
 
+const tooOften = (waitMs: number) => ({ reason: 'too_often' as const, waitMs })
+
 /** Goes on to the client if the address is verified. The right code verifies it. */
-async function goOn(parts: WaitingLoginParts, visit: Visit, found: WaitingLogin, code = '') {
+async function goOn(parts: WaitingLoginParts, visit: Visit, found: OpenLogin, code = '') {
   const { status, login } = found
   const outcome =
     status === 'verified' ? 'confirmed' : await confirmByCode(parts, visit, found, code)
@@ -102,7 +105,7 @@ export async function finishWaiting(
 async function confirmByCode(
   { verification }: WaitingLoginParts,
   { requester }: Visit,
-  found: WaitingLogin,
+  found: OpenLogin,
   code: string,
 ): Promise<'confirmed' | WaitingFault | undefined> {
   if (code.trim() === '') return { reason: 'not_yet' }
@@ -129,7 +132,7 @@ async function leave(
     await show(parts, visit, { status: isLeft ? 'ended' : 'continued', captured })
 }
 
-type Found = WaitingLogin | ClosedLogin
+type Found = OpenLogin | ClosedLogin
 
 /** Says "signed in" only if this browser is: the session may be over, or its cookie came after this request was sent. */
 async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?: WaitingFault) {

@@ -33,7 +33,7 @@ type Limit = [key: string, windowMs: number, most: number]
 /** The limits of a mail. The limits of one list are counted at once. If one is exceeded, the next list is not counted. */
 function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, to: Recipient) {
   const { kind } = job
-  const { user, awaited, email: sendTo } = to
+  const { user, awaited, email } = to
   const { link, isNotice } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()
   const soonMs = resendCooldown - Math.min(COUNTED_LATER_MS, resendCooldown / 2)
@@ -42,8 +42,8 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, t
   // The user gave the right password. So strangers, who know a name at most, cannot use up the mails for logins.
   const ofLogin = job.pendingLoginId === undefined ? '' : 'login:'
   // A notice to an address that the account has left counts for the account alone.
-  const isUnverified = job.isUnverified ?? (!user.emailVerified && user.email === sendTo)
-  const box = mailboxKey(awaited?.otherEmail ?? sendTo)
+  const isUnverified = job.isUnverified ?? (!user.emailVerified && user.email === email)
+  const box = mailboxKey(awaited?.email ?? email)
   // A user who used the link has a new password, and so a new spare.
   const proof = user.emailVerified ? passwordDigest(user.passwordHash) : ''
   const [account, mailbox] = [keyedHash(user.id), keyedHash(box)]
@@ -57,7 +57,7 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, t
       [`${ofLogin}account:${account}`, HOUR_MS, most],
       [`${ofLogin}mailbox:${mailbox}`, HOUR_MS, most],
       // A mailed code is valid for one login and one address only, so each gets a mail.
-      [`${kind}:${job.pendingLoginId ?? account}${awaited?.addressId ?? ''}`, soonMs, 1],
+      [`${kind}:${job.pendingLoginId ?? account}${awaited?.id ?? ''}`, soonMs, 1],
     ],
     // Half of a mailbox's mails for a day are for logins.
     [[`named:${mailbox}`, DAY_MS, verifies && !ofLogin ? 15 : 0]],
@@ -84,7 +84,7 @@ export async function takesSpare(parts: LimitParts, job: MailJob, to: Recipient)
   const requests = await store.outbox.requestsOf(user.id, job.kind)
   if (isOtherUnderWay(job, requests, clock.now())) return false
   const tokens = tokensOf(store, job.kind)
-  if (tokens && (await hasUsableLink(parts, tokens, user, job.pendingLoginId))) return false
+  if (tokens && (await hasUsableLink(parts, tokens, to, job.pendingLoginId))) return false
   return (await msOver(parts, tableOf(parts, job, to).spares)) === 0
 }
 

@@ -79,15 +79,15 @@ const verificationMail: MailBehaviour = {
     const { authorizeSig, loginCodes } = parts.keyed
     const { user } = recipient
     const { pendingLoginId: id } = job
-    const addressId = recipient.awaited?.addressId
+    const addressId = recipient.awaited?.id
     const pending = await pendingLogins.find(
       id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
     )
     const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
     const { token, record, shown } = newLinkToken(parts, 'email_verification', job, recipient)
     const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
-    for (const login of [pending, recipient.awaited])
-      if (login) await pendingLogins.change({ id: login.id }, { purgeAt })
+    for (const id of new Set([pending?.id, recipient.awaited?.loginId]))
+      if (id !== undefined) await pendingLogins.change({ id }, { purgeAt })
     // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
     const pendingLoginId = job.pendingLoginId ?? pending?.id
     await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
@@ -183,13 +183,13 @@ export async function writeMail(
   }
   const template = shown.signsInElsewhere ? 'signs-in-elsewhere' : MAIL_KINDS[kind].template
   const rendered = views.mail(template, locals, { asked: locale })
-  return { ...rendered, to: awaited?.otherEmail ?? email, kind }
+  return { ...rendered, to: awaited?.email ?? email, kind }
 }
 
-/** What a record says of the address of its mail. */
+/** A record of a mail to an awaited address stores the id of that address in its place. */
 const heldAddress = (email: string, awaited: Recipient['awaited']) => ({
   email: awaited ? '' : email,
-  addressId: awaited?.addressId,
+  addressId: awaited?.id,
 })
 
 /** Makes a token, the record of it, and what the mail says about it. */

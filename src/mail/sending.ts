@@ -1,15 +1,15 @@
 /** How to send a mail, and how to check sending: what `smtp/` implements for the queue and the admin API. */
 import type { MailKind, TransportMail, User } from '../contract/index.ts'
-import type { WithOther } from '../flows/other-address.ts'
+import type { AwaitedAddress } from '../flows/other-address.ts'
 import type { Settings } from '../settings/table.ts'
 import { defined } from '../store/kind.ts'
 
 export interface Recipient {
   user: User
-  /** Of the account, or of a notice. */
+  /** The address of the account, or that of a notice. */
   email: string
-  /** The login with the other address that the account waits for: the mail goes there, and its records hold no address. */
-  awaited?: WithOther | undefined
+  /** The address that the account waits for: the mail goes there. */
+  awaited?: AwaitedAddress | undefined
 }
 
 export interface OutgoingMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {

@@ -18,6 +18,15 @@ export interface LoginResult {
   accountFlowsSeen?: SeenCutoffs
 }
 
+export interface OtherEmail {
+  /** Random. Tokens and codes carry it. */
+  id: string
+  /** Sealed in the store. */
+  email: string
+  /** Milliseconds since the epoch. */
+  typedAt: number
+}
+
 /** An authorization request, as oidc-provider keeps it in an interaction, and its waiting login. */
 export interface CapturedRequest {
   params: Record<string, unknown>
@@ -42,13 +51,11 @@ export const PENDING_LOGINS = kindOf({
   name: 'pending_logins',
   fields: {
     accountId: 'text',
-    /** As it was at the login, like the digest of the password hash. If either changes, the login is void. */
+    /** Of the account at the login, or since it was replaced here; like the digest of the password hash. If either changes, the login is void. */
     email: 'text?',
     passwordDigest: 'text',
-    /** Another address that the user typed ("Wrong address?", 3.9), sealed; its name in tokens and codes; and when it was typed. */
-    otherEmail: 'text?',
-    addressId: 'text?',
-    typedAt: 'time?',
+    /** Another address that the user typed ("Wrong address?", 3.9). */
+    other: holds<OtherEmail | undefined>('json?'),
     captured: holds<CapturedRequest>('json'),
     /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits. */
     browserHash: 'text?',
@@ -66,8 +73,8 @@ export const PENDING_LOGINS = kindOf({
 
 export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 
-/** A login that waits outlives its link, so that a new link still finishes it. */
-export const KEEP_LOGIN_MS = WEEK_MS
+/** A login that waits outlives its link, so that a new link still finishes it. "This wasn't me" needs its other address for eight days. */
+export const KEEP_LOGIN_MS = (WEEK_MS / 7) * 8
 
 /** Whether its page still waits: as long as the latest link that finishes it. */
 export const isInTime = ({ purgeAt }: PendingLogin, { now }: Pick<Clock, 'now'>) =>
@@ -93,13 +100,6 @@ type WantedLogin =
   | { accountId: string; browserHash: string }
   | { accountId: string; addressId: string }
 
-/** Another address of a login. */
-export interface OtherEmail {
-  otherEmail: string
-  addressId: string
-  typedAt: Date
-}
-
 export type PendingLoginStore = ReturnType<typeof pendingLogins>
 
 export function pendingLogins(logins: Table<PendingLogin>) {
@@ -120,23 +120,23 @@ export function pendingLogins(logins: Table<PendingLogin>) {
       if ('id' in which) return logins.getReadable(which.id)
       return (await newestOf(logins, which.accountId)).find((login) => {
         if ('parameters' in which) return isOfRequest(login, which.parameters)
-        if ('addressId' in which) return login.addressId === which.addressId
+        if ('addressId' in which) return login.other?.id === which.addressId
         return login.browserHash === which.browserHash && !login.continuedAt && !isVoid(login)
       })
     },
 
     /** The logins of an account that have another address and still wait, the one first whose address was typed last. */
-    async withOtherEmail(accountId: string): Promise<PendingLogin[]> {
+    async withOther(accountId: string): Promise<PendingLogin[]> {
       const waiting = (await newestOf(logins, accountId)).filter(
-        (login) => login.addressId !== undefined && !login.continuedAt && !isVoid(login),
+        (login) => login.other && !login.continuedAt && !isVoid(login),
       )
-      return waiting.toSorted((one, other) => Number(other.typedAt) - Number(one.typedAt))
+      return waiting.toSorted((a, b) => (b.other?.typedAt ?? 0) - (a.other?.typedAt ?? 0))
     },
 
     /** Atomic. `false`: the login does not wait any more. */
-    setOtherEmail: (id: string, other: OtherEmail): Promise<boolean> =>
+    setOther: (id: string, other: OtherEmail, purgeAt: Date): Promise<boolean> =>
       logins.update(id, (login) =>
-        login.continuedAt || isVoid(login) ? login : { ...login, ...other },
+        login.continuedAt || isVoid(login) ? login : { ...login, other, purgeAt },
       ),
 
     /**

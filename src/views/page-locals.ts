@@ -25,13 +25,13 @@ export type SignedOutApps = Record<'notified' | 'notNotified', ShownApps>
 
 /**
  * What is wrong with a typed code or address. `not_yet`: no code, and the address is not verified. `unread`: not six digits. `too_many`: no
- * code counts for `waitMs`. `invalid`: no address. `same`: the mail went there. `too_often`: no address is taken for `waitMs`. `taken`:
+ * code counts for `waitMs`. `invalid`: not one plain address. `same`: the mail went there. `too_often`: no address is taken for `waitMs`. `taken`:
  * another account has it, and the right code was typed.
  */
 export interface WaitingFault {
   reason: (typeof FAULTS)[number]
   waitMs?: number
-  /** The address. */
+  /** The refused address, shown again. */
   typed?: string
 }
 

@@ -280,6 +280,19 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     }
   })
 
+  it('goes on waiting for a taken address in each of its logins, until another one is typed', async () => {
+    const owner = await h.addVerified({ email: mailbox() })
+    const login = await mistyped()
+    const other = await h.blockedLogin({ user: login })
+    await login.goesOn({ action: 'replace_email', email: owner.email ?? '' })
+    await other.presses('/resend-verification')
+    const { mail } = await h.mail.mailTo(owner.email ?? '', 2)
+    expectMode(await other.types(codeIn(mail)), 400, 'blocked')
+    expect((await login.reloads()).text).to.include('r•••@u•••.example')
+    const { corrected } = await corrects(login)
+    await corrected.comesBack(await corrected.types())
+  })
+
   const CLOSED: [string, Parameters<Person['becomes']>[0]][] = [
     ['was verified', { emailVerified: true }],
     ['was disabled', { disabled: true }],
@@ -370,6 +383,31 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     await h.isIdle()
     await phone.comesBack(await phone.opensLink(link))
     expect(await accountOf(login)).to.deep.equal({ email, emailVerified: true })
+  })
+
+  it('does not begin anew by a link of an address once another one was typed', async () => {
+    const login = await mistyped()
+    const { corrected: first, email } = await corrects(login)
+    const { corrected } = await corrects(first)
+    await moveTime(25 * HOUR_MS)
+    const phone = first.in()
+    expectMode(await phone.opensLink(), 400, 'expired')
+    await phone.presses('/resend-verification')
+    await h.isIdle()
+    expect(mailsTo(email)).to.have.length(1)
+    expectMode(await corrected.reloads(), 400, 'ended')
+    expect(await accountOf(login)).to.deep.equal(unchanged(login))
+  })
+
+  it('does nothing where the login need not wait any more', async () => {
+    const login = await mistyped()
+    const email = mailbox()
+    await h.put({ require_email_verification: 'false' })
+    await login.goesOn({ action: 'replace_email', email })
+    await h.put({ require_email_verification: 'true' })
+    await h.isIdle()
+    expect([mailsTo(email), login.events('email_replacement_requested')]).to.deep.equal([[], []])
+    await login.comesBack(await login.types())
   })
 
   it('lets the page that waits go on when the link was opened elsewhere, also where the app asks for consent', async () => {

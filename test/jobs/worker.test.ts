@@ -139,7 +139,7 @@ async function outboxByHand(changes: Record<string, string> = {}) {
         }
       return mails.length
     },
-    hasLink: (user: typeof ANN) => hasUsableLink(parts, store.resetTokens, user),
+    hasLink: (user: typeof ANN) => hasUsableLink(parts, store.resetTokens, { user }),
     /** Before each connection, something happens. */
     delayed(happens: () => unknown, isFlowing: boolean): MailParts {
       const { sender } = parts
