@@ -63,7 +63,8 @@ export interface UserStore {
   /**
    * Replaces an unverified address by `next`, whose mailbox is proven, and makes it verified, in one atomic step. It does so only while the
    * user is enabled and the address is unverified and still `expected`, byte for byte. `true` for exactly one of concurrent callers; `false`:
-   * nothing changed, for example because another user has `next`. Without it, `mayReplaceEmail` has no effect.
+   * nothing changed, for example because another user has `next`. Without it, `mayReplaceEmail` has no effect. Do
+   * not call `flows.emailChanged` for it.
    */
   replaceEmail?(id: string, expected: string, next: string): Promise<boolean>
 }

@@ -1,6 +1,5 @@
 import type { SecretBox } from './secret-box.ts'
 import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../store/index.ts'
-import type { OtherEmail } from '../store/logins.ts'
 
 /** Parts of a captured request that would let a reader of the database act, or learn about a person. */
 interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
@@ -19,19 +18,15 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
       ? undefined
       : { ...login, captured, other: { ...login.other, email } }
   }
-  const sealed = (id: string, other: OtherEmail) => ({
-    ...other,
-    email: box.seal(other.email, purposeOfEmail(id)),
-  })
   return {
-    save({ other, ...login }, most) {
-      const captured = seal(login.captured, login.id, box)
-      return store.save({ ...login, captured, other: other && sealed(login.id, other) }, most)
-    },
+    save: (login, most) =>
+      store.save({ ...login, captured: seal(login.captured, login.id, box) }, most),
     find: async (which) => opened(await store.find(which)),
-    withOther: async (accountId) =>
-      (await store.withOther(accountId)).flatMap((login) => opened(login) ?? []),
-    setOther: (id, other, purgeAt) => store.setOther(id, sealed(id, other), purgeAt),
+    withOther: async (accountId) => opened(await store.withOther(accountId)),
+    setOther(login, other, purgeAt) {
+      const email = box.seal(other.email, purposeOfEmail(login.id))
+      return store.setOther(login, { ...other, email }, purgeAt)
+    },
     change: (which, changes) => store.change(which, changes),
     setTurn: (id, turn, at) => store.setTurn(id, turn, at),
   }

@@ -21,7 +21,7 @@ import {
   type LinkContext,
 } from './link-state.ts'
 import { codeOf, tryCode } from './login-code.ts'
-import { isTaken, replaceEmail, waitAgain, type Mailed, type OpenLogin } from './other-address.ts'
+import { isTaken, replaceEmail, type Mailed, type OpenLogin } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
 import { block, isLoginOf, isWaitingPage } from './waiting-login.ts'
@@ -62,7 +62,6 @@ export function createEmailVerification(parts: FlowParts) {
       const { token } = found
       const state = verificationState(found)
       if (state !== 'expired' && state !== 'usable') return refuse(parts, token, state, by)
-      await waitAgain(parts, token)
       const context = await requestRenewal(parts, 'email_verification', token, by, form)
       return { fault: undefined, ...context }
     },
@@ -173,7 +172,12 @@ async function verifyAddress(
   const isOurs = (token: Token) =>
     token.id === id || (token.pendingLoginId === id && token.addressId === addressId)
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
-  if (otherEmail !== undefined && (await isTaken(parts, userId, otherEmail))) return 'taken'
+  const isEnded = async () => (await ours()).some(wasVoided)
+  if (otherEmail !== undefined) {
+    if (await isTaken(parts, userId, otherEmail)) return 'taken'
+    // A replaced address cannot be taken back.
+    if (await isEnded()) return 'changed'
+  }
   // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
   const outcome =
@@ -183,10 +187,10 @@ async function verifyAddress(
   if (outcome !== true) return outcome || 'changed'
   // Its page still goes on: the account has this address by now.
   if (goesOn && otherEmail) await pendingLogins.change({ id: goesOn }, { email: otherEmail })
-  for (const token of await ours()) await verificationTokens.use(token, clock.now())
+  for (const token of await ours()) await verificationTokens.use(token, clock.now(), otherEmail)
   await endOthers()
   // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one of them sees the other.
-  if ((await ours()).some(wasVoided)) {
+  if (await isEnded()) {
     await users.markEmailUnverified?.(userId, otherEmail ?? email)
     return 'changed'
   }

@@ -90,8 +90,8 @@ export async function withState(
 ) {
   const token = await withAddresses({ store }, found)
   const state = linkState(token, account, clock.now())
-  const isElsewhere = state === 'usable' && token.addressId !== awaited?.id
-  return { token, state: isElsewhere ? ('changed' as const) : state }
+  const isOver = state !== 'usable' && state !== 'expired'
+  return { token, state: isOver || token.addressId === awaited?.id ? state : ('changed' as const) }
 }
 
 /** `used`: the address is verified, by this link or in another way. `changed`: also a used link whose address is not verified now. */

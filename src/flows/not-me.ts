@@ -57,9 +57,11 @@ const mayComeBack = (parts: FlowParts, user: User): boolean =>
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
 async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {
-  const { kind, userId, mailJobId, email } = mail
+  const { kind, userId, mailJobId, email, addressId } = mail
   // Each attempt to send has a link of its own, and several may arrive. To its reader, they are one mail.
-  const isOwn = (token: Token) => token.mailJobId === mailJobId && token.email === email
+  const isSame = (token: Token) =>
+    addressId === undefined ? token.email === email : token.addressId === addressId
+  const isOwn = (token: Token) => token.mailJobId === mailJobId && isSame(token)
   if (MAIL_KINDS[kind].takesBack === 'verification') {
     const tokens = await parts.store.verificationTokens.ofUser(userId, MAX_MAILED)
     return tokens.some((token) => isOwn(token) && token.usedAt) ? 'verified' : 'unused'
@@ -82,7 +84,7 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const { kind, userId } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
-  const { email, otherEmail: mailbox = email } = await withAddresses(parts, mail)
+  const mailbox = await mailboxOf(parts, mail)
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
     // A reader of the old mailbox must not void mails to the new address.
@@ -98,6 +100,15 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   await users.markEmailUnverified?.(userId, mailbox)
   const now = await users.findById(userId)
   return now?.email === mailbox && !now.emailVerified ? 'unverified' : 'signed_out'
+}
+
+/** Where the mail went. A link that was used there says it for longer than the login. `''`: nothing says it any more. */
+async function mailboxOf(parts: FlowParts, mail: NotMeToken): Promise<string> {
+  const { userId, email, addressId } = mail
+  if (addressId === undefined) return email
+  const links = await parts.store.verificationTokens.ofUser(userId, MAX_MAILED)
+  const used = links.find((link) => link.addressId === addressId && link.email !== '')
+  return used?.email ?? (await withAddresses(parts, mail)).otherEmail ?? ''
 }
 
 const MAX_TRIES = 10

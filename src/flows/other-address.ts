@@ -14,7 +14,7 @@ import { isInTime, KEEP_LOGIN_MS, type OtherEmail } from '../store/logins.ts'
 import { isUnchanged } from './account.ts'
 import { eventBy } from './audit.ts'
 import type { FlowParts } from './parts.ts'
-import { voidMailed, wasVoided } from './void-links.ts'
+import { voidMailed } from './void-links.ts'
 
 /** How often an account gets another address in a day. */
 const MAX_A_DAY = 3
@@ -48,12 +48,13 @@ export interface OpenLogin {
   awaited: AwaitedAddress | undefined
 }
 
-/** Of several addresses, the account waits for the one that was typed last. `undefined`: its own address counts. */
+/** Only the address that was typed last can be awaited. `undefined`: the account's own address counts. */
 export async function awaitedOf(parts: Parts, user: User): Promise<AwaitedAddress | undefined> {
   if (!mayReplaceEmail(parts, user)) return undefined
-  const logins = await parts.store.pendingLogins.withOther(user.id)
-  const login = logins.find((each) => isUnchanged(each, user) && isInTime(each, parts.clock))
-  return login?.other && { ...login.other, loginId: login.id }
+  const login = await parts.store.pendingLogins.withOther(user.id)
+  if (!login?.other) return undefined
+  const waits = !login.continuedAt && isUnchanged(login, user) && isInTime(login, parts.clock)
+  return waits ? { ...login.other, loginId: login.id } : undefined
 }
 
 /**
@@ -79,7 +80,7 @@ export async function waitForOther(
   const event = { ...eventBy(clock, { userId: accountId, parameters }, by), id: newId() }
   await audit({ ...event, type: 'email_replacement_requested' })
   const other = { id: newId(), email, typedAt: clock.now().getTime() }
-  if (!(await store.pendingLogins.setOther(login.id, other, endOfWait(parts)))) return 'over'
+  if (!(await store.pendingLogins.setOther(login, other, endOfWait(parts)))) return 'over'
   await voidMailed(store, accountId)
   const whose = { accountId, pendingLoginId: login.id, parameters }
   await requestMail(parts, 'email_verification', { ...whose, requester: by })
@@ -90,27 +91,19 @@ export async function waitForOther(
 export const endOfWait = ({ settings, clock }: Pick<FlowParts, 'settings' | 'clock'>) =>
   new Date(clock.now().getTime() + settings().emailVerificationExpiration + KEEP_LOGIN_MS)
 
-/** The wait begins anew for the address of an expired link. A void link changes nothing. */
-export async function waitAgain(
-  parts: Parts & Pick<FlowParts, 'settings'>,
-  { userId: accountId, addressId, expiresAt }: Token,
-): Promise<void> {
-  if (addressId === undefined || wasVoided({ expiresAt })) return
-  const { pendingLogins } = parts.store
-  const login = await pendingLogins.find({ accountId, addressId })
-  if (login) await pendingLogins.change({ id: login.id }, { purgeAt: endOfWait(parts) })
-}
-
 /** What was mailed, and where to if that was not the address that the account had. */
 export type Mailed<Of> = Of & { otherEmail?: string | undefined }
 
-/** Reads the addresses of what was mailed to another address from the login that holds it. If that is gone, `email` stays empty. */
+/**
+ * Reads the addresses of what was mailed to another address from the login that holds it. If that is gone, `email` stays empty. A used link has
+ * its address.
+ */
 export async function withAddresses<Of extends Pick<Token, 'userId' | 'email' | 'addressId'>>(
   { store }: Pick<Parts, 'store'>,
   mailed: Of,
 ): Promise<Mailed<Of>> {
-  const { userId: accountId, addressId } = mailed
-  if (addressId === undefined) return mailed
+  const { userId: accountId, email, addressId } = mailed
+  if (addressId === undefined || email !== '') return mailed
   const login = await store.pendingLogins.find({ accountId, addressId })
   return login?.other
     ? { ...mailed, email: login.email ?? '', otherEmail: login.other.email }

@@ -43,11 +43,8 @@ export async function block(
   const { params, deviceCode } = captured
   const asked = [browser, checked, params, deviceCode, captured.login.accountFlowsSeen]
   const id = browser === undefined ? newId() : idOf(asked)
-  const { loginId, ...other } = (await awaitedOf(parts, user)) ?? { loginId: undefined }
   const login = {
     ...checked,
-    // The same login keeps its other address.
-    ...(loginId === id && 'id' in other && { other }),
     id,
     captured,
     browserHash: browser === undefined ? undefined : hashToken(browser),

@@ -59,6 +59,8 @@ async function takeOtherAddress(
 ) {
   const { waitingLogins } = parts
   const outcome = await waitingLogins.waitForOther(found, typed, visit.requester)
+  if (outcome === 'replaced')
+    await parts.cooldown.count('email_verification', found.user.username, visit.requester)
   if (outcome === 'over' || outcome === 'replaced')
     return show(parts, visit, await find(parts, visit, found.login.id))
   const fault = typeof outcome === 'number' ? tooOften(outcome) : { reason: outcome }

@@ -86,8 +86,12 @@ const verificationMail: MailBehaviour = {
     const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
     const { token, record, shown } = newLinkToken(parts, 'email_verification', job, recipient)
     const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
-    for (const id of new Set([pending?.id, recipient.awaited?.loginId]))
-      if (id !== undefined) await pendingLogins.change({ id }, { purgeAt })
+    // Another address that is not awaited any more stays so.
+    const prolonged = new Set([
+      pending?.other ? undefined : pending?.id,
+      recipient.awaited?.loginId,
+    ])
+    for (const id of prolonged) if (id) await pendingLogins.change({ id }, { purgeAt })
     // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
     const pendingLoginId = job.pendingLoginId ?? pending?.id
     await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })

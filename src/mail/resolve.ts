@@ -114,10 +114,11 @@ async function recipientIn(
   const { kind, sendTo } = job
   // A notice of a change to an account leaves, whatever the account's state is by then.
   if (sendTo !== undefined) return isMailAddress(sendTo) ? { user, email: sendTo } : 'bad_address'
-  const { email = '' } = user
-  const refusal = whyNoMail(user) ?? MAIL_BEHAVIOUR[kind].refuses?.(user, parts)
-  if (refusal) return refusal
+  const { email = '', disabled } = user
   const awaited = await awaitedOf(parts, user)
+  const to = awaited?.email ?? user.email
+  const refusal = whyNoMail({ disabled, email: to }) ?? MAIL_BEHAVIOUR[kind].refuses?.(user, parts)
+  if (refusal) return refusal
   if (!awaited) return { user, email }
   return kind === 'email_verification' ? { user, email, awaited } : 'other_address'
 }

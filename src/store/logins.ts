@@ -73,8 +73,8 @@ export const PENDING_LOGINS = kindOf({
 
 export type PendingLogin = RecordOf<typeof PENDING_LOGINS>
 
-/** A login that waits outlives its link, so that a new link still finishes it. "This wasn't me" needs its other address for eight days. */
-export const KEEP_LOGIN_MS = (WEEK_MS / 7) * 8
+/** A login that waits outlives its link, so that a new link still finishes it. */
+export const KEEP_LOGIN_MS = WEEK_MS
 
 /** Whether its page still waits: as long as the latest link that finishes it. */
 export const isInTime = ({ purgeAt }: PendingLogin, { now }: Pick<Clock, 'now'>) =>
@@ -106,7 +106,7 @@ export function pendingLogins(logins: Table<PendingLogin>) {
   return {
     /** `false`: the login with this id became void while it waited, and stays. Of the account's others the newest stay: `most` in all. */
     async save(login: PendingLogin, most: number): Promise<boolean> {
-      const isSaved = await logins.save(login, (before) => !(isVoid(before) && !before.continuedAt))
+      const isSaved = (await logins.insert(login)) || (await replace(logins, login))
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
       // A login that began anew meanwhile stays.
       const end = (other: PendingLogin) =>
@@ -125,23 +125,24 @@ export function pendingLogins(logins: Table<PendingLogin>) {
       })
     },
 
-    /** The logins of an account that have another address and still wait, the one first whose address was typed last. */
-    async withOther(accountId: string): Promise<PendingLogin[]> {
-      const waiting = (await newestOf(logins, accountId)).filter(
-        (login) => login.other && !login.continuedAt && !isVoid(login),
-      )
-      return waiting.toSorted((a, b) => (b.other?.typedAt ?? 0) - (a.other?.typedAt ?? 0))
+    /** The login of the account whose other address was typed last. */
+    async withOther(accountId: string): Promise<PendingLogin | undefined> {
+      const found = (await newestOf(logins, accountId)).filter(({ other }) => other)
+      return found.toSorted((a, b) => (b.other?.typedAt ?? 0) - (a.other?.typedAt ?? 0))[0]
     },
 
-    /** Atomic. `false`: the login does not wait any more. */
-    setOther: (id: string, other: OtherEmail, purgeAt: Date): Promise<boolean> =>
-      logins.update(id, (login) =>
+    /** The account's other logins lose their other address; then, atomically, this login gets one. `false`: it does not wait any more. */
+    async setOther({ id, accountId }: PendingLogin, other: OtherEmail, purgeAt: Date) {
+      const rest = (await newestOf(logins, accountId)).filter((login) => login.other)
+      await logins.updateAll(rest, (login) => ({ ...login, other: undefined }))
+      return logins.update(id, (login) =>
         login.continuedAt || isVoid(login) ? login : { ...login, other, purgeAt },
-      ),
+      )
+    },
 
     /**
-     * Makes logins void, moves `purgeAt` to a later time, or sets the address that the account has by now. Repeated, or in any order, changes
-     * have the same result.
+     * Makes logins void, moves `purgeAt` to a later time, or sets the address that the account has by now, in place of another one. Repeated,
+     * or in any order, changes have the same result.
      */
     async change(
       which: SomeLogins,
@@ -151,12 +152,18 @@ export function pendingLogins(logins: Table<PendingLogin>) {
         'id' in which
           ? [which.id]
           : (await newestOf(logins, which.accountId)).filter(
-              ({ id, email }) =>
-                id !== which.except && (email === undefined || email !== which.exceptAddress),
+              ({ id, email, other }) =>
+                id !== which.except &&
+                (other !== undefined || email === undefined || email !== which.exceptAddress),
             )
       await logins.updateAll(some, (login) => {
         const purgeAt = asked > login.purgeAt ? asked : login.purgeAt
-        return { ...login, purgeAt, ...(ends && { passwordDigest: '' }), ...(email && { email }) }
+        return {
+          ...login,
+          purgeAt,
+          ...(ends && { passwordDigest: '' }),
+          ...(email && { email, other: undefined }),
+        }
       })
     },
 
@@ -168,6 +175,14 @@ export function pendingLogins(logins: Table<PendingLogin>) {
       }),
   }
 }
+
+/** A login that still waits keeps its other address. */
+const replace = (logins: Table<PendingLogin>, login: PendingLogin) =>
+  logins.change(login.id, (before) => {
+    if (before && isVoid(before) && !before.continuedAt) return { next: before, answer: false }
+    const other = before?.continuedAt ? undefined : before?.other
+    return { next: { ...login, other }, answer: true }
+  })
 
 /** Other limits keep an account below this many. */
 const newestOf = (logins: Table<PendingLogin>, accountId: string) =>

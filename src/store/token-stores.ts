@@ -142,12 +142,20 @@ export function verificationTokens(tokens: Tokens) {
       await tokens.updateAll(some, (record) => expired(record, at, exceptAddress))
     },
 
-    /** The user's other links for this address expire. A repeated call does not change the token. */
-    async use({ id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>, at: Date) {
+    /**
+     * The user's other links for this address expire. A repeated call does not change the token.
+     *
+     * @param proven - the address that the account has by now, if the token held none.
+     */
+    async use(
+      { id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>,
+      at: Date,
+      proven = email,
+    ) {
       const ofAddress = (await ofUser(tokens, userId)).filter((token) => token.email === email)
       await tokens.updateAll(ofAddress, (record) => {
         if (record.id !== id) return expired(record, at)
-        return record.usedAt ? record : { ...record, usedAt: at }
+        return record.usedAt ? record : { ...record, usedAt: at, email: proven }
       })
     },
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { UserStore } from '../../src/index.ts'
 import type { RecordStore } from '../../src/store/record-store.ts'
 import { CLIENT, onEachStore, PASSWORD, suiteHarness, type Harness } from '../support/harness.ts'
 import { dump, instead } from '../support/records.ts'
@@ -362,43 +363,6 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     }
   })
 
-  it('ends by itself when its link does: then the address of the account counts again', async () => {
-    const login = await mistyped()
-    const { corrected } = await corrects(login)
-    await moveTime(25 * HOUR_MS)
-    expectMode(await corrected.reloads(), 400, 'ended')
-    const again = await h.blockedLogin({ user: login })
-    await again.stillGetsIn()
-    expect(await accountOf(login)).to.deep.equal({ email: login.email, emailVerified: true })
-  })
-
-  it('begins anew where its expired link is renewed, which goes to the same address', async () => {
-    const login = await mistyped()
-    const { corrected, email } = await corrects(login)
-    await moveTime(25 * HOUR_MS)
-    const phone = corrected.in()
-    expectMode(await phone.opensLink(), 400, 'expired')
-    expectMode(await phone.presses('/resend-verification'), 200, 'sent')
-    const { link } = await h.mail.mailTo(email, 2)
-    await h.isIdle()
-    await phone.comesBack(await phone.opensLink(link))
-    expect(await accountOf(login)).to.deep.equal({ email, emailVerified: true })
-  })
-
-  it('does not begin anew by a link of an address once another one was typed', async () => {
-    const login = await mistyped()
-    const { corrected: first, email } = await corrects(login)
-    const { corrected } = await corrects(first)
-    await moveTime(25 * HOUR_MS)
-    const phone = first.in()
-    expectMode(await phone.opensLink(), 400, 'expired')
-    await phone.presses('/resend-verification')
-    await h.isIdle()
-    expect(mailsTo(email)).to.have.length(1)
-    expectMode(await corrected.reloads(), 400, 'ended')
-    expect(await accountOf(login)).to.deep.equal(unchanged(login))
-  })
-
   it('does nothing where the login need not wait any more', async () => {
     const login = await mistyped()
     const email = mailbox()
@@ -408,6 +372,63 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     await h.isIdle()
     expect([mailsTo(email), login.events('email_replacement_requested')]).to.deep.equal([[], []])
     await login.comesBack(await login.types())
+  })
+
+  it('ends by itself when its link does: then the address of the account counts again, whoever asks', async () => {
+    const login = await mistyped()
+    const { corrected, email } = await corrects(login)
+    await moveTime(25 * HOUR_MS)
+    const phone = corrected.in()
+    expectMode(await phone.opensLink(), 400, 'expired')
+    expect(phone.page.text).to.include('Your account has changed')
+    expectMode(await corrected.reloads(), 400, 'ended')
+    await login.in().asksAgain()
+    expectMode(await phone.opensLink(), 400, 'expired')
+    expect(mailsTo(email)).to.have.length(1)
+    const again = await h.blockedLogin({ user: login })
+    await again.stillGetsIn()
+    expect(await accountOf(login)).to.deep.equal({ email: login.email, emailVerified: true })
+  })
+
+  it('awaits no address again that was typed before the last one', async () => {
+    const login = await mistyped()
+    const other = await h.blockedLogin({ user: login })
+    const { corrected: slip, email } = await corrects(login)
+    const { corrected: right } = await corrects(other)
+    await right.goesOn({ action: 'cancel' })
+    const stranger = slip.in()
+    expectMode(await stranger.opensLink(), 400, 'expired')
+    await stranger.presses('/resend-verification', { typed: { username: login.username } })
+    await h.isIdle()
+    expect(mailsTo(email)).to.have.length(1)
+    expectMode(await slip.types(), 400, 'blocked')
+    const again = await h.blockedLogin({ user: login })
+    await again.stillGetsIn()
+    expect(await accountOf(login)).to.deep.equal({ email: login.email, emailVerified: true })
+  })
+
+  it('gives no address by a proof that is void by the time that it counts', async () => {
+    const login = await mistyped()
+    const { corrected } = await corrects(login)
+    const ends = (real: UserStore['findByVerifiedEmail']) => async (email: string) => {
+      await h.flows.endSessions(login.id)
+      return real(email)
+    }
+    const page = await instead(h.users, 'findByVerifiedEmail', ends, () => corrected.types())
+    expectMode(page, 400, 'ended')
+    expect(await accountOf(login)).to.deep.equal(unchanged(login))
+    await (await h.blockedLogin({ user: login })).stillGetsIn()
+  })
+
+  it('is offered where the address of the account is none that a mail could go to', async () => {
+    const user = await h.addUnverified({ ...REPLACING, email: 'ann@users,example' })
+    await user.starts()
+    const form = { username: user.username, password: PASSWORD }
+    user.blocked = await user.agent.post(`${h.oauthUrl}/login`, form)
+    expect(hasForm(user.blocked)).to.equal(true)
+    const { corrected, email } = await corrects(user)
+    await corrected.comesBack(await corrected.types())
+    expect(await accountOf(user)).to.deep.equal({ email, emailVerified: true })
   })
 
   it('lets the page that waits go on when the link was opened elsewhere, also where the app asks for consent', async () => {
