@@ -199,7 +199,8 @@ function voided({ token, user }: LinkFacts, another: string): Words {
     return ['The account of the link does not exist any more.', 'The link can never work again.']
   if (user.disabled) return ['The account of the link is disabled.', 'Enable the account first.']
   if (token && wasVoided(token)) {
-    const why = 'the account was disabled, its address was changed, or all its sessions were ended'
+    const why =
+      'the account was disabled, its address was changed or typed anew, or all its sessions were ended'
     return [`The link was voided: ${why}.`, another]
   }
   if (!token || user.email !== token.email)

@@ -382,8 +382,10 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     expectMode(await phone.opensLink(), 400, 'expired')
     expect(phone.page.text).to.include('Your account has changed')
     expectMode(await corrected.reloads(), 400, 'ended')
-    await login.in().asksAgain()
+    const { login: _, ...parameters } = login.blocked.hidden
+    await login.in().asksAgain(parameters)
     expectMode(await phone.opensLink(), 400, 'expired')
+    expectMode(await corrected.reloads(), 400, 'ended')
     expect(mailsTo(email)).to.have.length(1)
     const again = await h.blockedLogin({ user: login })
     await again.stillGetsIn()
@@ -402,8 +404,13 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     await h.isIdle()
     expect(mailsTo(email)).to.have.length(1)
     expectMode(await slip.types(), 400, 'blocked')
-    const again = await h.blockedLogin({ user: login })
-    await again.stillGetsIn()
+    // The same request of the same browser, once more.
+    const before = login.mailCount()
+    await other.agent.get((await other.agent.get(other.request.url)).location ?? '')
+    const form = { username: login.username, password: PASSWORD }
+    expectMode(await other.agent.post(`${h.oauthUrl}/login`, form), 200, 'blocked')
+    const { link } = await login.mail(before + 1)
+    await other.comesBack(await other.opensLink(link))
     expect(await accountOf(login)).to.deep.equal({ email: login.email, emailVerified: true })
   })
 
