@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { Requester, User, UserStore } from '../contract/index.ts'
 import type { LinkKind } from '../contract/mail-kinds.ts'
+import { isTaken } from '../flows/account.ts'
 import type { InvitationRefusal } from '../flows/invitation.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import { isRecorded } from './audit.ts'
@@ -191,12 +192,11 @@ const WHY: Record<InvitationRefusal, string> = {
 async function verify(users: UserStore, { id, email, emailVerified }: User) {
   if (email === undefined) return unchanged('no_address')
   // An address that several accounts have verified names none of them, so no mail would be sent by it.
-  const isTaken = async () =>
-    (await users.findByVerifiedEmail(email)).some((holder) => holder.id !== id)
-  if (!emailVerified && (await isTaken())) return unchanged('address_taken')
+  const isOthers = () => isTaken(users, id, email)
+  if (!emailVerified && (await isOthers())) return unchanged('address_taken')
   const changed = await users.markEmailVerified(id, email)
   // Another account may have verified it meanwhile. If two do so at once, both give way.
-  if (changed && (await isTaken()) && (await users.markEmailUnverified?.(id, email)))
+  if (changed && (await isOthers()) && (await users.markEmailUnverified?.(id, email)))
     return unchanged('address_taken')
   const now = changed ? undefined : await users.findById(id)
   const isSo = changed || (now?.emailVerified === true && now.email === email)

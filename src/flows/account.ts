@@ -110,3 +110,7 @@ export function isVerified(
   const isPresent = account !== undefined && account.email === mailedTo
   return isPresent && account.emailVerified && !account.disabled
 }
+
+/** Whether another account has the address, verified. Only an admin and the owner of its mailbox may learn that. */
+export const isTaken = async (users: UserStore, accountId: string, email: string) =>
+  (await users.findByVerifiedEmail(email)).some(({ id }) => id !== accountId)

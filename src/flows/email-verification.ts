@@ -9,7 +9,7 @@ import type { VerificationLink } from '../crypto/verification-link.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
-import { askedByHost, isVerified } from './account.ts'
+import { askedByHost, isTaken, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
   faultOf,
@@ -21,7 +21,7 @@ import {
   type LinkContext,
 } from './link-state.ts'
 import { codeOf, tryCode } from './login-code.ts'
-import { isTaken, replaceEmail, type Mailed, type OpenLogin } from './other-address.ts'
+import { replaceEmail, type Mailed, type OpenLogin } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
 import { block, isLoginOf, isWaitingPage } from './waiting-login.ts'
@@ -174,7 +174,7 @@ async function verifyAddress(
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
   const isEnded = async () => (await ours()).some(wasVoided)
   if (otherEmail !== undefined) {
-    if (await isTaken(parts, userId, otherEmail)) return 'taken'
+    if (await isTaken(users, userId, otherEmail)) return 'taken'
     // A replaced address cannot be taken back.
     if (await isEnded()) return 'changed'
   }

@@ -110,11 +110,6 @@ export async function withAddresses<Of extends Pick<Token, 'userId' | 'email' | 
     : mailed
 }
 
-/** Whether another account has the address, verified. Only the owner of its mailbox may learn that. */
-export async function isTaken({ users }: Pick<Parts, 'users'>, userId: string, email: string) {
-  return (await users.findByVerifiedEmail(email)).some(({ id }) => id !== userId)
-}
-
 /** Gives the account the other address, verified. `taken`: the store refused it. `false`: the account has changed. */
 export async function replaceEmail(
   parts: Pick<Parts, 'users'>,
