@@ -184,10 +184,10 @@ async function verifyAddress(
     otherEmail === undefined
       ? await users.markEmailVerified(userId, email)
       : await replaceEmail(parts, userId, email, otherEmail)
-  if (outcome !== true) return outcome || 'changed'
+  if (!outcome || outcome === 'taken') return outcome || 'changed'
+  for (const token of await ours()) await verificationTokens.use(token, clock.now(), otherEmail)
   // Its page still goes on: the account has this address by now.
   if (goesOn && otherEmail) await pendingLogins.change({ id: goesOn }, { email: otherEmail })
-  for (const token of await ours()) await verificationTokens.use(token, clock.now(), otherEmail)
   await endOthers()
   // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one of them sees the other.
   if (await isEnded()) {

@@ -102,13 +102,14 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   return now?.email === mailbox && !now.emailVerified ? 'unverified' : 'signed_out'
 }
 
-/** Where the mail went. A link that was used there says it for longer than the login. `''`: nothing says it any more. */
+/** Where the mail went. Once a link was used there, only the link says so. `''`: nothing says it any more. */
 async function mailboxOf(parts: FlowParts, mail: NotMeToken): Promise<string> {
   const { userId, email, addressId } = mail
   if (addressId === undefined) return email
+  const { otherEmail } = await withAddresses(parts, mail)
   const links = await parts.store.verificationTokens.ofUser(userId, MAX_MAILED)
   const used = links.find((link) => link.addressId === addressId && link.email !== '')
-  return used?.email ?? (await withAddresses(parts, mail)).otherEmail ?? ''
+  return otherEmail ?? used?.email ?? ''
 }
 
 const MAX_TRIES = 10

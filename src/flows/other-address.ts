@@ -14,7 +14,7 @@ import { isInTime, KEEP_LOGIN_MS, type OtherEmail } from '../store/logins.ts'
 import { isUnchanged } from './account.ts'
 import { eventBy } from './audit.ts'
 import type { FlowParts } from './parts.ts'
-import { voidMailed } from './void-links.ts'
+import { endMailed } from './void-links.ts'
 
 /** How often an account gets another address in a day. */
 const MAX_A_DAY = 3
@@ -81,7 +81,7 @@ export async function waitForOther(
   await audit({ ...event, type: 'email_replacement_requested' })
   const other = { id: newId(), email, typedAt: clock.now().getTime() }
   if (!(await store.pendingLogins.setOther(login, other, endOfWait(parts)))) return 'over'
-  await voidMailed(store, accountId)
+  await endMailed(store, accountId, clock.now())
   const whose = { accountId, pendingLoginId: login.id, parameters }
   await requestMail(parts, 'email_verification', { ...whose, requester: by })
   return 'replaced'

@@ -22,8 +22,9 @@ async function revokeLinks(
   userId: string,
   kinds = linkKinds,
   exceptAddress?: string,
+  at = VOIDED_AT,
 ) {
-  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, VOIDED_AT)
+  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, at)
 }
 
 /**
@@ -47,10 +48,10 @@ async function supersedeMails(store: AccountFlowsStore, userId: string, kinds = 
   }
 }
 
-/** Voids the same, except waiting logins. */
-export async function voidMailed(store: AccountFlowsStore, userId: string) {
+/** Ends the same, except waiting logins. */
+export async function endMailed(store: AccountFlowsStore, userId: string, at: Date) {
   await supersedeMails(store, userId)
-  await revokeLinks(store, userId)
+  await revokeLinks(store, userId, linkKinds, undefined, at)
 }
 
 export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {

@@ -116,7 +116,7 @@ export function createWaitingLogins(parts: FlowParts) {
 
     /** What the page shows of the address of the user, and whether it takes another one. */
     addressOf: async (user: User) => ({
-      sentTo: (await awaitedOf(parts, user))?.email ?? user.email,
+      sentTo: (await awaitedOf(parts, user))?.email ?? user.email ?? undefined,
       mayReplaceEmail: mayReplaceEmail(parts, user),
     }),
 

@@ -180,8 +180,8 @@ export function pendingLogins(logins: Table<PendingLogin>) {
 const replace = (logins: Table<PendingLogin>, login: PendingLogin) =>
   logins.change(login.id, (before) => {
     if (before && isVoid(before) && !before.continuedAt) return { next: before, answer: false }
-    const other = before?.continuedAt ? undefined : before?.other
-    return { next: { ...login, other }, answer: true }
+    const waits = before && !before.continuedAt && isInTime(before, { now: () => login.createdAt })
+    return { next: { ...login, other: waits ? before.other : undefined }, answer: true }
   })
 
 /** Other limits keep an account below this many. */

@@ -43,6 +43,12 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     return { corrected, email, mail }
   }
 
+  /** The same request of the same browser, and the password, once more. */
+  async function sameAgain({ agent, request, username }: Person) {
+    await agent.get((await agent.get(request.url)).location ?? '')
+    return agent.post(`${h.oauthUrl}/login`, { username, password: PASSWORD })
+  }
+
   const accountOf = async ({ id }: Person) => {
     const { email, emailVerified } = (await h.users.findById(id)) ?? {}
     return { email, emailVerified }
@@ -136,10 +142,7 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
   it('keeps its address where the same request of the same browser comes again', async () => {
     const login = await mistyped()
     const { corrected, email } = await corrects(login)
-    const { url } = login.request
-    await login.agent.get((await login.agent.get(url)).location ?? '')
-    const form = { username: login.username, password: PASSWORD }
-    const blocked = await login.agent.post(`${h.oauthUrl}/login`, form)
+    const blocked = await sameAgain(login)
     expectMode(blocked, 200, 'blocked')
     expect(blocked.hidden['login']).to.equal(corrected.blocked.hidden['login'])
     await h.isIdle()
@@ -392,6 +395,33 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     expect(await accountOf(login)).to.deep.equal({ email: login.email, emailVerified: true })
   })
 
+  it('begins no wait anew by the same request once it has run out', async () => {
+    const login = await mistyped()
+    const { corrected, email } = await corrects(login)
+    await moveTime(25 * HOUR_MS)
+    const before = login.mailCount()
+    expectMode(await sameAgain(corrected), 200, 'blocked')
+    const { link } = await login.mail(before + 1)
+    await login.comesBack(await login.opensLink(link))
+    expect(mailsTo(email)).to.have.length(1)
+    expect(await accountOf(login)).to.deep.equal({ email: login.email, emailVerified: true })
+  })
+
+  it('is undone by "This wasn\'t me" that is pressed while it is verified', async () => {
+    const login = await mistyped()
+    const { corrected, email } = await corrects(login)
+    const [mail] = mailsTo(email)
+    const presses =
+      (real: UserStore['replaceEmail']): UserStore['replaceEmail'] =>
+      async (...given) => {
+        const isReplaced = (await real?.(...given)) ?? false
+        expect((await disown(mail ? notMeOf(mail) : '')).mode).to.equal('stopped')
+        return isReplaced
+      }
+    await instead(h.users, 'replaceEmail', presses, () => corrected.opensElsewhere())
+    expect((await accountOf(login)).emailVerified).to.equal(false)
+  })
+
   it('awaits no address again that was typed before the last one', async () => {
     const login = await mistyped()
     const other = await h.blockedLogin({ user: login })
@@ -404,11 +434,8 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     await h.isIdle()
     expect(mailsTo(email)).to.have.length(1)
     expectMode(await slip.types(), 400, 'blocked')
-    // The same request of the same browser, once more.
     const before = login.mailCount()
-    await other.agent.get((await other.agent.get(other.request.url)).location ?? '')
-    const form = { username: login.username, password: PASSWORD }
-    expectMode(await other.agent.post(`${h.oauthUrl}/login`, form), 200, 'blocked')
+    expectMode(await sameAgain(other), 200, 'blocked')
     const { link } = await login.mail(before + 1)
     await other.comesBack(await other.opensLink(link))
     expect(await accountOf(login)).to.deep.equal({ email: login.email, emailVerified: true })
@@ -425,6 +452,15 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     expectMode(page, 400, 'ended')
     expect(await accountOf(login)).to.deep.equal(unchanged(login))
     await (await h.blockedLogin({ user: login })).stillGetsIn()
+  })
+
+  it('is not offered to an account without an address', async () => {
+    const user = await h.addUnverified({ ...REPLACING, email: undefined })
+    await user.starts()
+    const form = { username: user.username, password: PASSWORD }
+    const page = await user.agent.post(`${h.oauthUrl}/login`, form)
+    expectMode(page, 200, 'blocked')
+    expect([hasForm(page), page.text.includes('has no email address')]).to.deep.equal([false, true])
   })
 
   it('is offered where the address of the account is none that a mail could go to', async () => {
