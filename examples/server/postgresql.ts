@@ -23,7 +23,7 @@ const TABLES = `
     password_hash text,
     password_changed_at timestamptz,
     disabled boolean NOT NULL DEFAULT false,
-    may_replace_email boolean NOT NULL DEFAULT false
+    may_replace_email boolean
   );
   CREATE TABLE IF NOT EXISTS provider_jwks (id text PRIMARY KEY, jwe text NOT NULL, jwes_of_others jsonb NOT NULL)`
 
@@ -150,7 +150,7 @@ interface Row {
   email_verified: boolean
   password_hash: string | null
   disabled: boolean
-  may_replace_email: boolean
+  may_replace_email: boolean | null
 }
 
 const toUser = ({ email, email_verified, password_hash, ...row }: Row): User => ({
