@@ -23,17 +23,13 @@ const OF_MAILBOX = [
 /** `unread`: not six digits; it counts as no try. `over`: the login is over. A number: milliseconds until codes are compared again. */
 export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
 
-/** What the code of a login is made from: another address has another code. */
-export const codeId = ({ id }: PendingLogin, addressId?: string) =>
-  addressId === undefined ? id : `${id} ${addressId}`
-
 /** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
 export async function codeOf(
   parts: FlowParts,
   login: PendingLogin,
   { email, addressId, otherEmail = email }: Mailed<Pick<Token, 'email' | 'addressId'>>,
 ) {
-  const code = parts.keyed.loginCodes.codeOf(codeId(login, addressId))
+  const code = parts.keyed.loginCodes.codeOf(login.id, addressId)
   return { code, waitMs: await codeWait(parts, otherEmail) }
 }
 
@@ -66,7 +62,7 @@ export async function tryCode(
     }
     counted.push(key, spelledKey)
   }
-  if (keyed.loginCodes.isCodeOf(code, codeId(login, awaited?.id))) {
+  if (keyed.loginCodes.isCodeOf(code, login.id, awaited?.id)) {
     await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }

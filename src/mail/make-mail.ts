@@ -13,7 +13,6 @@ import {
   isUnchanged,
   whyNoInvitation,
 } from '../flows/account.ts'
-import { codeId } from '../flows/login-code.ts'
 import { isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../jobs/request-mail.ts'
 import type { MailJob } from '../store/index.ts'
@@ -79,7 +78,6 @@ const verificationMail: MailBehaviour = {
     const { authorizeSig, loginCodes } = parts.keyed
     const { user } = recipient
     const { pendingLoginId: id } = job
-    const addressId = recipient.awaited?.id
     const pending = await pendingLogins.find(
       id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
     )
@@ -104,7 +102,10 @@ const verificationMail: MailBehaviour = {
       ...shown,
       link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
       ...(isShown && {
-        login: { code: loginCodes.codeOf(codeId(waiting, addressId)), at: waiting.createdAt },
+        login: {
+          code: loginCodes.codeOf(waiting.id, recipient.awaited?.id),
+          at: waiting.createdAt,
+        },
       }),
       isEntered: !waiting,
       locale,
