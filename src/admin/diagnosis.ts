@@ -4,7 +4,7 @@ import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { foldTyped, hashOf } from '../contract/users.ts'
 import { answerToReset, findByIdentifier, whyNoInvitation, whyNoMail } from '../flows/account.ts'
 import { isBlockedBy } from '../flows/not-me.ts'
-import { awaitedOf } from '../flows/other-address.ts'
+import type { AwaitedAddress } from '../flows/other-address.ts'
 import { isSmtpConfigured } from '../settings/table.ts'
 import { diagnosisOf, hadNoLink, isAnswer, WAS_SO, type Cause, type Facts } from './causes.ts'
 import type { AdminParts } from './operation.ts'
@@ -22,16 +22,19 @@ const MAIL_EVENTS = linkKinds.flatMap((kind) => {
 type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made from; everything newest first. */
-export async function mailHistory(parts: AdminParts, user: User) {
+export async function mailHistory(
+  parts: AdminParts,
+  user: User,
+  awaited: AwaitedAddress | undefined,
+) {
   const { store, users, mail, clock } = parts
   const { id: accountId, email } = user
-  const [mails, events, reported, askedInVain, named, awaited] = await Promise.all([
+  const [mails, events, reported, askedInVain, named] = await Promise.all([
     store.outbox.list({ accountId, limit: MAX }, clock.now()),
     store.audit.list({ accountId, types: MAIL_EVENTS, limit: MAX_MAIL_EVENTS }),
     store.audit.list({ accountId, types: ['mail_reported'], limit: MAX }),
     lastInVain(parts, user),
     email === undefined ? 'unknown' : findByIdentifier(users, email),
-    awaitedOf(parts, user),
   ])
   return {
     ...currentFacts(parts, user),
@@ -42,7 +45,7 @@ export async function mailHistory(parts: AdminParts, user: User) {
     askedInVain,
     /** Whether several accounts have verified its address, so that the address names none of them. */
     isShared: named === 'ambiguous',
-    /** The login whose other address the account waits for. */
+    /** The address that the account waits for in place of its own. */
     awaited,
     canSend: mail.canSend(),
   }

@@ -2,9 +2,9 @@ import * as z from 'zod'
 import type { User } from '../contract/index.ts'
 import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
-import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
 import { withState } from '../flows/link-state.ts'
-import { awaitedOf } from '../flows/other-address.ts'
+import { awaitedOf, type AwaitedAddress } from '../flows/other-address.ts'
+import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { Diagnosis } from './causes.ts'
 import { diagnose, hintsOf, mailHistory } from './diagnosis.ts'
@@ -45,9 +45,10 @@ const MAX_EVENTS = 20
 export async function readUserStatus(parts: AdminParts, user: User) {
   const { store } = parts
   const { id, username, email, emailVerified, disabled } = user
+  const awaited = await awaitedOf(parts, user)
   const [history, links, events, ended, clients] = await Promise.all([
-    mailHistory(parts, user),
-    linksOf(parts, user),
+    mailHistory(parts, user, awaited),
+    linksOf(parts, user, awaited),
     store.audit.list({ accountId: id, limit: MAX_EVENTS }),
     store.cutoffs.read(id),
     parts.clients.clientsOf(id),
@@ -75,8 +76,7 @@ export async function readUserStatus(parts: AdminParts, user: User) {
 const MAX_OF_KIND = 20
 
 /** The newest links of each kind, newest first. */
-async function linksOf(parts: AdminParts, user: User) {
-  const awaited = await awaitedOf(parts, user)
+async function linksOf(parts: AdminParts, user: User, awaited: AwaitedAddress | undefined) {
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
       const tokens = await tokensOf(parts.store, kind).ofUser(user.id, MAX_OF_KIND)

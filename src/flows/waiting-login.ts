@@ -13,6 +13,7 @@ import {
   endOfWait,
   mayReplaceEmail,
   waitForOther,
+  type AwaitedAddress,
   type OpenLogin,
 } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
@@ -115,8 +116,8 @@ export function createWaitingLogins(parts: FlowParts) {
     },
 
     /** What the page shows of the address of the user, and whether it takes another one. */
-    addressOf: async (user: User) => ({
-      sentTo: (await awaitedOf(parts, user))?.email ?? user.email ?? undefined,
+    addressOf: async (user: User, awaited?: AwaitedAddress) => ({
+      sentTo: (awaited ?? (await awaitedOf(parts, user)))?.email ?? user.email ?? undefined,
       mayReplaceEmail: mayReplaceEmail(parts, user),
     }),
 

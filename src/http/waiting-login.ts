@@ -141,10 +141,10 @@ async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?
   const { ctx, requester } = visit
   const { pages, clients, cooldown, resume, settings } = parts
   if ('user' in found) {
-    const { user, login } = found
+    const { user, login, awaited } = found
     const lifetimeMs = settings().emailVerificationExpiration
     const waitMs = await cooldown.remaining('email_verification', user.username, requester)
-    const address = await parts.waitingLogins.addressOf(user)
+    const address = await parts.waitingLogins.addressOf(user, awaited)
     const asked = { user, login, lifetimeMs, waitMs, fault, ...address }
     return pages.show(ctx, await blockedPage(clients, asked))
   }
