@@ -64,18 +64,10 @@ export async function storageIn(
     providerKeys: await sharedProviderKeys(keysIn(pool), signingKeys),
 
     async addUser({ username, email, emailVerified, passwordHash, disabled, mayReplaceEmail }) {
-      const values = [
-        username,
-        email,
-        emailVerified,
-        passwordHash,
-        disabled,
-        mayReplaceEmail === true,
-      ]
       await pool.query(
         `INSERT INTO users (id, username, email, email_verified, password_hash, disabled, may_replace_email)
          VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
-        [randomUUID(), ...values],
+        [randomUUID(), username, email, emailVerified, passwordHash, disabled, mayReplaceEmail],
       )
     },
   }

@@ -41,6 +41,7 @@ import { movableClock, resetTime } from './time.ts'
 import { createRelyingParty } from './relying-party.ts'
 import { followWithin, createUserAgent, type Answer, type UserAgent } from './user-agent.ts'
 import { flowsStore } from '../../src/store/index.ts'
+import { snakeCase } from '../../src/store/kind.ts'
 import { adapterOn } from './kept.ts'
 
 export { PASSWORD }
@@ -298,6 +299,17 @@ export function storeIn({ db, pool }: Partial<Database> = {}, prefix?: string) {
   return pool ? postgresStore(pool, { prefix }) : memoryStore(movableClock)
 }
 
+/** What PostgreSQL has of a user. */
+const WRITTEN = [
+  'id',
+  'username',
+  'email',
+  'emailVerified',
+  'passwordHash',
+  'disabled',
+  'mayReplaceEmail',
+]
+
 /** Those of the host, and how it adds or changes one. */
 async function usersIn(
   { db, pool }: Partial<Database> = {},
@@ -327,31 +339,17 @@ async function usersIn(
     return { users, write: async (user) => users.add(user) }
   }
   await storageIn(pool, [SECRETS[0].toString('base64url')])
-  const columns =
-    '(id, username, email, email_verified, password_hash, disabled, may_replace_email)'
-  const values = '($1, $2, $3, $4, $5, $6, $7)'
+  const columns = `(${WRITTEN.map(snakeCase).join(', ')})`
+  const values = `(${WRITTEN.map((_, at) => `$${at + 1}`).join(', ')})`
   const insert = `INSERT INTO users ${columns} VALUES ${values}`
   const upsert = `${insert} ON CONFLICT (id) DO UPDATE SET ${columns} = ${values}`
   return {
     users: postgresUsers(pool),
-    write: ({
-      id,
-      username,
-      email,
-      emailVerified,
-      passwordHash,
-      disabled,
-      mayReplaceEmail = false,
-    }) =>
-      pool.query(upsert, [
-        id,
-        username,
-        email,
-        emailVerified,
-        passwordHash,
-        disabled,
-        mayReplaceEmail,
-      ]),
+    write: (user) =>
+      pool.query(
+        upsert,
+        WRITTEN.map((name) => Reflect.get(user, name)),
+      ),
   }
 }
 
