@@ -209,8 +209,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     async start({ workers = true } = {}) {
       if (workers) provider()
       // Not with the first request: an import that fails once, because no file handle is free, fails for ever.
-      await Promise.all([loadBodyReader(), import('./admin/router.ts')])
-      await store.start()
+      await Promise.all([loadBodyReader(), import('./admin/router.ts'), store.start()])
       await users.start?.()
       await own.start()
       await maintenance.start(checked.initialSettings, workers)

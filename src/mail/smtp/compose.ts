@@ -63,10 +63,13 @@ function partOf(type: 'plain' | 'html', content: string): string {
 export const newMessageId = (from: string) => `<${randomUUID()}@${domainOf(from)}>`
 export const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)
 
-const load = createRequire(import.meta.url)
+let library: ReturnType<typeof loadNodemailer> | undefined
 
 /** The first call loads the library, so that the package is imported faster. The sender calls it before the first mail. */
-export function nodemailer() {
+export const nodemailer = () => (library ??= loadNodemailer())
+
+function loadNodemailer() {
+  const load = createRequire(import.meta.url)
   const connection: typeof SMTPConnection = load('nodemailer/lib/smtp-connection')
   const mimeNode: typeof MimeNode = load('nodemailer/lib/mime-node')
   const quotedPrintable: typeof qp = load('nodemailer/lib/qp')
