@@ -46,9 +46,14 @@ type Url = Pick<Processes, 'baseUrl'>
 
 let added = 0
 
-export async function addPerson({ database }: Place, verified = true): Promise<Person> {
+export async function addPerson(
+  { database }: Place,
+  verified = true,
+  mayReplaceEmail = false,
+): Promise<Person> {
   const name = `person-${(added += 1)}`
-  const [account] = (await addAccounts(database, name, 1, { verified })) as [Account]
+  const how = { verified, mayReplaceEmail }
+  const [account] = (await addAccounts(database, name, 1, how)) as [Account]
   return { ...account, agent: createUserAgent() }
 }
 
@@ -59,6 +64,10 @@ async function storedUser({ database }: Place, { username }: Pick<Account, 'user
 
 export async function isVerified(at: Place, account: Pick<Account, 'username'>): Promise<boolean> {
   return (await storedUser(at, account))?.['email_verified'] === true
+}
+
+export async function emailOf(at: Place, account: Pick<Account, 'username'>): Promise<string> {
+  return String((await storedUser(at, account))?.['email'])
 }
 
 export async function passwordHashOf(at: Place, account: Account): Promise<string> {

@@ -7,9 +7,11 @@ import type { ReceivedMail } from '../support/mail-server.ts'
 import { createUserAgent, followWithin, type UserAgent } from '../support/user-agent.ts'
 import {
   addPerson,
+  emailOf,
   finishes,
   hasCode,
   isSignedIn,
+  isVerified,
   opens,
   postForgot,
   postLogin,
@@ -62,7 +64,7 @@ export async function addResidents(at: At, count: number): Promise<Resident[]> {
 
 /** Lives until `isOver`. Each thing that fails for want of a service is left, as people do, and something else is begun. */
 export async function live(day: Day, person: Resident, isOver: () => boolean): Promise<void> {
-  const acts = { forgets, signsIn, comesBack, asks }
+  const acts = { forgets, signsIn, comesBack, asks, corrects }
   while (!isOver()) {
     const [name, act] = pick(Object.entries(acts))
     try {
@@ -113,10 +115,30 @@ async function asks({ at }: Day, person: Resident) {
   person.accepted += 1
 }
 
+/** A newcomer waits for a mail to a mistyped address, types the right one, and is let in by the link that comes there. */
+async function corrects(day: Day) {
+  const { at, wrong } = day
+  const newcomer = await addPerson(at, false, true)
+  const { agent, username, email: mistyped } = newcomer
+  const before = at.mail.mails.length
+  const { answer } = await postLogin(at, newcomer)
+  if (answer.mode !== 'blocked') throw new Error(AWAY)
+  const email = `right-${mistyped}`
+  const form = { login: answer.hidden['login'] ?? '', action: 'replace_email', email }
+  await agent.post(`${at.oauthUrl}/verify-email/waiting`, form)
+  const link = await linkAfter(day, { email, username }, 'email_verification', before)
+  if ((await emailOf(at, newcomer)) !== mistyped)
+    wrong.push(`${username}: has an address that was not proven`)
+  const last = await followWithin(agent, at.oauthUrl, await agent.get(link))
+  if (!hasCode(last.location)) throw new Error(AWAY)
+  const isRight = (await isVerified(at, newcomer)) && (await emailOf(at, newcomer)) === email
+  if (!isRight) wrong.push(`${username}: is let in without the address that was proven`)
+}
+
 /** The link of the person's newest mail of a kind, after so many mails to all. */
 async function linkAfter(
   { at: { mail } }: Day,
-  { email, username }: Resident,
+  { email, username }: Pick<Resident, 'email' | 'username'>,
   kind: MailKind,
   before: number,
 ): Promise<string> {

@@ -171,7 +171,7 @@ function itKeepsItsPromises(at: Processes, weather: Weather, storage: Storage): 
   after(() => weather.front?.close())
 
   it('has people who got through their things', () => {
-    for (const act of ['forgets', 'signsIn', 'comesBack', 'asks'])
+    for (const act of ['forgets', 'signsIn', 'comesBack', 'asks', 'corrects'])
       expect(day.counts[act], act).to.be.greaterThan(0)
   })
 

@@ -114,7 +114,7 @@ export async function addAccounts(
   { db, pool }: Partial<Database>,
   name: string,
   count: number,
-  { verified = true } = {},
+  { verified = true, mayReplaceEmail = false } = {},
 ): Promise<Account[]> {
   const accounts = Array.from({ length: count }, (_, index) => {
     const username = `${name}-${index}`
@@ -126,6 +126,7 @@ export async function addAccounts(
     password_hash: passwordHash,
     password_changed_at: null,
     disabled: false,
+    may_replace_email: mayReplaceEmail,
   }
   const users = accounts.map((account) => ({ ...account, ...rest }))
   const rows = 'json_populate_recordset(NULL::users, $1)'
