@@ -34,13 +34,9 @@ export function isMailAddress(value: string): boolean {
   return value.length <= 254 && ADDRESS.test(value)
 }
 
-/** As much of an address as its owner needs to know it: `b•••@e•••.com`. `undefined`: no mail can go there. */
-export function maskedAddress(address = ''): string | undefined {
-  if (!isMailAddress(address)) return undefined
-  const [local = '', domain = ''] = address.split('@')
-  const [, end = ''] = /.(\.[^.]*)$/.exec(domain) ?? []
-  return `${local.slice(0, 1)}•••@${domain.slice(0, 1)}•••${end}`
-}
+/** As much of an address as its owner needs to see a slip in it: `b•••@example.com`. `undefined`: no mail can go there. */
+export const maskedAddress = (address = ''): string | undefined =>
+  isMailAddress(address) ? address.replace(/^(.)[^@]*/, '$1•••') : undefined
 
 /** The same text for all addresses that are surely one mailbox: in any case, with any tag, and at Gmail with any dots. */
 export function mailboxOf(address: string): string {

@@ -153,7 +153,9 @@ function faultsOf(
   if (fault) {
     const time = fault.waitMs === undefined ? '' : waitText(fault.waitMs, lang)
     const field = OF_ADDRESSES.some((each) => each === fault.reason) ? 'email' : 'code'
-    return { [field]: t(`verify-email.blocked.${fault.reason}`, { time }) }
+    const said = t(`verify-email.blocked.${fault.reason}`, { time })
+    const help = fault.reason === 'too_often' ? ` ${t('verify-email.blocked.wrong_address')}` : ''
+    return { [field]: said + help }
   }
   if (name === 'forgot-password' || name === 'verify-email') {
     const field = name === 'forgot-password' ? 'identifier' : 'username'

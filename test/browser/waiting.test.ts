@@ -109,7 +109,7 @@ describeInChromium('The page that waits [full]', (browser) => {
         expect(await page.getAttribute('#email', 'aria-invalid')).to.equal('true')
         expect(await page.textContent('#email-hint')).to.include('one complete email address')
       }
-      expect(await page.textContent('main')).to.include('r•••@m•••.example')
+      expect(await page.textContent('main')).to.include('r•••@mail.example')
       const { mail } = await h.mail.mailTo(email)
       await login.types(before)
       await login.getsNothing()
