@@ -61,10 +61,11 @@ async function takeOtherAddress(
   const outcome = await waitingLogins.waitForOther(found, typed, visit.requester)
   if (outcome === 'replaced')
     await parts.cooldown.count('email_verification', found.user.username, visit.requester)
-  if (outcome === 'over' || outcome === 'replaced')
-    return show(parts, visit, await find(parts, visit, found.login.id))
+  const isRenewed = outcome === 'replaced'
+  if (outcome === 'over' || isRenewed)
+    return show(parts, visit, await find(parts, visit, found.login.id), { isRenewed })
   const fault = typeof outcome === 'number' ? tooOften(outcome) : { reason: outcome }
-  await show(parts, visit, found, { ...fault, typed })
+  await show(parts, visit, found, { fault: { ...fault, typed } })
 }
 
 const tooOften = (waitMs: number) => ({ reason: 'too_often' as const, waitMs })
@@ -75,7 +76,7 @@ async function goOn(parts: WaitingLoginParts, visit: Visit, found: OpenLogin, co
   const outcome =
     status === 'verified' ? 'confirmed' : await confirmByCode(parts, visit, found, code)
   if (outcome === 'confirmed') return finishWaiting(parts, visit, login)
-  if (outcome) return show(parts, visit, found, outcome)
+  if (outcome) return show(parts, visit, found, { fault: outcome })
   const now = await find(parts, visit, login.id)
   await ('user' in now ? goOn(parts, visit, now) : show(parts, visit, now))
 }
@@ -137,7 +138,12 @@ async function leave(
 type Found = OpenLogin | ClosedLogin
 
 /** Says "signed in" only if this browser is: the session may be over, or its cookie came after this request was sent. */
-async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?: WaitingFault) {
+async function show(
+  parts: WaitingLoginParts,
+  visit: Visit,
+  found: Found,
+  told: Pick<BlockedLogin, 'fault' | 'isRenewed'> = {},
+) {
   const { ctx, requester } = visit
   const { pages, clients, cooldown, resume, settings } = parts
   if ('user' in found) {
@@ -145,7 +151,7 @@ async function show(parts: WaitingLoginParts, visit: Visit, found: Found, fault?
     const lifetimeMs = settings().emailVerificationExpiration
     const waitMs = await cooldown.remaining('email_verification', user.username, requester)
     const address = await parts.waitingLogins.addressOf(user, awaited)
-    const asked = { user, login, lifetimeMs, waitMs, fault, ...address }
+    const asked = { user, login, lifetimeMs, waitMs, ...address, ...told }
     return pages.show(ctx, await blockedPage(clients, asked))
   }
   const { status, captured } = found
@@ -163,6 +169,7 @@ export interface BlockedLogin {
   waitMs: number | undefined
   sentTo: string | undefined
   mayReplaceEmail: boolean
+  isRenewed?: boolean
   fault?: WaitingFault | undefined
 }
 

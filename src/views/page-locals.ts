@@ -92,6 +92,8 @@ interface Blocked extends Carries {
   waitMs?: number | undefined
   /** Whether the user may type another address. */
   mayReplaceEmail?: boolean
+  /** The user has just typed it. */
+  isRenewed?: boolean
   fault?: WaitingFault | undefined
 }
 
@@ -245,7 +247,12 @@ export const SAMPLE_PAGES: PageSamples = {
   'reset-password': PASSWORD_SAMPLES,
   'accept-invitation': { ...PASSWORD_SAMPLES, sent: both({ mode: 'sent' }, { client }) },
   'verify-email': {
-    blocked: [...both(blocked, waits), blockedBy(), ...refused.map(blockedBy)],
+    blocked: [
+      ...both(blocked, waits),
+      blockedBy(),
+      { ...blockedBy(), isRenewed: true },
+      ...refused.map(blockedBy),
+    ],
     expired: VERIFICATION_REASONS.flatMap((reason) =>
       both({ mode: 'expired', reason, parameters: {} }, { parameters, client, renew: link }),
     ),

@@ -153,9 +153,10 @@ function faultsOf(
   if (fault) {
     const time = fault.waitMs === undefined ? '' : waitText(fault.waitMs, lang)
     const field = OF_ADDRESSES.some((each) => each === fault.reason) ? 'email' : 'code'
-    const said = t(`verify-email.blocked.${fault.reason}`, { time })
-    const help = fault.reason === 'too_often' ? ` ${t('verify-email.blocked.wrong_address')}` : ''
-    return { [field]: said + help }
+    const help = t('verify-email.blocked.help')
+    const said = t(`verify-email.blocked.${fault.reason}`, { time, help })
+    const next = fault.reason === 'too_often' ? ` ${t('verify-email.blocked.wrong_address')}` : ''
+    return { [field]: said + next }
   }
   if (name === 'forgot-password' || name === 'verify-email') {
     const field = name === 'forgot-password' ? 'identifier' : 'username'
