@@ -1,28 +1,20 @@
 /** What all operations share: their shape, their parts, their input, and how they refuse. */
 import * as z from 'zod'
 import { within, type Clock } from '../clock.ts'
-import type { Requester, UserStore } from '../contract/index.ts'
-import type { Keyed } from '../crypto/keyed.ts'
+import type { Requester } from '../contract/index.ts'
 import { AccountFlowsError } from '../errors.ts'
-import type { CommonParts } from '../flows/parts.ts'
-import type { ClientNotifications } from '../flows/client-notifications.ts'
 import type { Flows } from '../flows/flows.ts'
-import type { RequestParts } from '../jobs/request-mail.ts'
+import type { FlowParts } from '../flows/parts.ts'
 import type { CheckMail } from '../mail/sending.ts'
 import type { CheckedOptions } from '../options.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
 import type { Views } from '../views/index.ts'
 import { object, optional, text } from './schema.ts'
 
-export interface AdminParts extends CommonParts, RequestParts {
+export interface AdminParts extends Omit<FlowParts, 'passwords' | 'sessions' | 'requesterOf'> {
   options: CheckedOptions
-  store: AccountFlowsStore
-  users: UserStore
   settingsKeeper: SettingsKeeper
-  keyed: Pick<Keyed, 'keyedHash' | 'authorizeSig'>
   flows: Pick<Flows, 'invite' | 'endSessions' | 'emailChanged'>
-  clients: Pick<ClientNotifications, 'clientsOf'>
   mail: {
     /** Whether mails can be sent at all. */
     canSend(): boolean
@@ -78,8 +70,7 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
 })
 
 /** Only problems have a `code`. */
-export const isProblem = (answer: object | string): answer is Problem =>
-  typeof answer === 'object' && 'code' in answer
+export const isProblem = (answer: object): answer is Problem => 'code' in answer
 
 /** One operation of the admin API (4.5): what it takes and answers, and what it does. `routes.ts` says where it is and who may call it. */
 export interface Operation<

@@ -1,6 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import type { JSONWebKeySet } from 'jose'
 import { isJsonObject, must, type RefuseWeak } from '../errors.ts'
+import type { AccountFlowsOptions } from '../options.ts'
 import { isInTheClear } from '../settings/addresses.ts'
 
 /** What a token may do. No scope includes another: `read` looks, `support` acts on an account or a mail, `settings` directs the mails. */
@@ -50,10 +51,7 @@ const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519
 export type AdminToken =
   string | { token: string; scopes: readonly (AdminScope | typeof ALL_SCOPES)[] }
 
-interface AdminOptions {
-  adminToken?: AdminToken | readonly AdminToken[] | undefined
-  adminJwt?: AdminJwtOptions
-}
+type AdminOptions = Pick<AccountFlowsOptions, 'adminToken' | 'adminJwt'>
 
 /** Checks who may use the admin API. Only one of the two ways is allowed, so that the other is not forgotten. */
 export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: RefuseWeak) {
