@@ -1,11 +1,5 @@
 import * as z from 'zod'
-import {
-  linkKinds,
-  MAIL_KINDS,
-  mailKinds,
-  mailTemplates,
-  type MailTemplate,
-} from '../contract/mail-kinds.ts'
+import { linkKinds, MAIL_KINDS, mailTemplates, type MailTemplate } from '../contract/mail-kinds.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
 import { AuditEvent, usernamesFor } from './audit.ts'
@@ -115,9 +109,7 @@ export const mailOperations = {
     async run({ query }, parts) {
       const kept = await readMail(parts, query.mail_id)
       const { job, requested, sent, failures } = kept
-      const events = [requested, ...failures.toReversed(), sent].filter(
-        (event) => event !== undefined,
-      )
+      const events = [requested, ...failures.toReversed(), sent].flatMap((event) => event ?? [])
       const named = await usernamesFor(parts.users, [...events, ...(job ? [job] : [])])
       const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
       return {
@@ -146,8 +138,8 @@ function previewMail(
   template: MailTemplate,
   locale: string,
 ) {
-  const kind = mailKinds.find((each) => MAIL_KINDS[each].template === template)
-  const { page, link } = kind ? MAIL_KINDS[kind] : { page: undefined, link: undefined }
+  const kind = Object.values(MAIL_KINDS).find((each) => each.template === template)
+  const { page, link } = kind ?? {}
   const locals = {
     username: 'ann',
     at: clock.now(),

@@ -93,10 +93,9 @@ export type TokenPart = Rows[LinkKind]['link']['tokens']
 /** A `password_reset` without a link has a template of its own. */
 export type MailTemplate = Rows[MailKind]['template'] | 'signs-in-elsewhere'
 
-export const mailKinds: readonly MailKind[] = Object.keys(MAIL_KINDS).filter(isMailKind)
-export const linkKinds: readonly LinkKind[] = mailKinds.filter(isLinkKind)
+export const linkKinds: readonly LinkKind[] = Object.keys(MAIL_KINDS).filter(isLinkKind)
 export const mailTemplates: readonly MailTemplate[] = [
-  ...mailKinds.map((kind) => MAIL_KINDS[kind].template),
+  ...Object.values(MAIL_KINDS).map(({ template }) => template),
   'signs-in-elsewhere',
 ]
 

@@ -1,5 +1,5 @@
 /** From what a mail says to its subject, its text and its HTML. */
-import { MAIL_KINDS, mailKinds, type MailKind, type MailTemplate } from '../contract/mail-kinds.ts'
+import { MAIL_KINDS, type MailKind, type MailTemplate } from '../contract/mail-kinds.ts'
 import type { ShownBrand } from './brand.ts'
 import { deviceText } from './device.ts'
 import { ofFirstPassword } from './first-password.ts'
@@ -188,7 +188,7 @@ const much = { ...little, username: 'ann', clientName: 'The App', apps: SAMPLE_A
 
 /** Each mail, with little and with much to say. */
 export const SAMPLE_MAILS: [MailName, MailLocals][] = [
-  ...mailKinds.flatMap((kind) => samplesOf(MAIL_KINDS[kind])),
+  ...Object.values(MAIL_KINDS).flatMap(samplesOf),
   ...[little, much].map((locals): [MailName, MailLocals] => [
     'signs-in-elsewhere',
     { ...locals, link: '', signsInElsewhere: 'Google' },
