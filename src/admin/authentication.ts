@@ -29,10 +29,8 @@ export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented) => {
     const given = digest(presented)
-    const [scopes] = expected.flatMap(({ hash, scopes }) =>
-      timingSafeEqual(given, hash) ? [scopes] : [],
-    )
-    return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
+    const [known] = expected.filter(({ hash }) => timingSafeEqual(given, hash))
+    return known ? { actor: actorWith(known.scopes), scopes: known.scopes } : 'wrong_token'
   }
 }
 

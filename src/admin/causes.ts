@@ -151,18 +151,16 @@ const WORDS = {
 } satisfies Record<string, (told: Told) => Words>
 
 /** What was so when a request got no mail, by its reason. */
-export const WAS_SO = new Map(
-  Object.entries({
-    not_verified: 'the address was not verified',
-    already_verified: 'the address was verified already',
-    other_address: 'the account waited for another address',
-    no_password: 'the account had no password, and could not choose one',
-    has_password: 'the account had a password',
-    disabled: 'the account was disabled',
-    no_address: 'the account had no e-mail address',
-    bad_address: 'the address was not one plain e-mail address',
-  }),
-)
+export const WAS_SO = new Map([
+  ['not_verified', 'the address was not verified'],
+  ['already_verified', 'the address was verified already'],
+  ['other_address', 'the account waited for another address'],
+  ['no_password', 'the account had no password, and could not choose one'],
+  ['has_password', 'the account had a password'],
+  ['disabled', 'the account was disabled'],
+  ['no_address', 'the account had no e-mail address'],
+  ['bad_address', 'the address was not one plain e-mail address'],
+])
 
 const askedWith = ({ event, at }: Told) =>
   event

@@ -56,8 +56,7 @@ export function createAdminRouter(parts: AdminParts) {
     const outcome = await operation.run({ ...input, actor, requester, record, tag }, parts)
     if (isProblem(outcome)) return outcome
     ctx.status = operation.status ?? 200
-    ctx.set('Cache-Control', 'no-store')
-    ctx.set('X-Content-Type-Options', 'nosniff')
+    ctx.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })
     ctx.body = outcome
     return undefined
   }

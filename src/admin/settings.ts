@@ -18,11 +18,11 @@ const settingTexts = z.strictObject(
       const masked = secret ? ' Shown as "***"; "***" sent back keeps it.' : ''
       const description = `${meaning} Expected: ${expected}.${masked}`
       const kind: z.ZodType = values ? z.enum([...values]) : text
-      return [name, kind.meta({ description, default: byDefault })]
+      const described = kind.meta({ description, default: byDefault })
+      return [name, byDefault === undefined ? described.optional() : described]
     }),
   ),
 )
-const withoutDefault = allSettings.filter((setting) => setting.default === undefined)
 
 export type Settings = Partial<SettingTexts>
 /** This schema only describes: the settings check themselves, and say more. */
@@ -35,7 +35,6 @@ export const Settings = settingTexts
 export type SettingsInForce = Settings & Pick<SettingTexts, DefaultedName> & { warnings?: string[] }
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
 export const SettingsInForce = settingTexts
-  .partial(Object.fromEntries(withoutDefault.map(({ name }) => [name, true])))
   .extend({ warnings: optional(list(text, 'Warnings about these settings.')) })
   .describe(
     'The settings in force. Settings without a value are left out.',
