@@ -67,7 +67,7 @@ export function addCommand(program: Command, row: CommandRow, run: Run): void {
   )
   const command = group.command(name).description(row.help).helpCommand(false)
   if (!('run' in row)) return
-  const { argument, changes, moreHelp } = row
+  const { argument, changes, moreHelp, text } = row
   if (argument) command.addArgument(argument)
   for (const each of [...(row.options ?? []), ...(changes ? [YES] : [])]) command.addOption(each)
   addExamples(command, row.examples)
@@ -78,22 +78,19 @@ export function addCommand(program: Command, row: CommandRow, run: Run): void {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the row says what it takes
     const given = { ...options, ...(argument && { [argument.name()]: value }) } as never
     row.check?.(given, run)
-    await execute(row, given, await connect(run, command.optsWithGlobals(), yes))
+    const connection = await connect(run, command.optsWithGlobals(), yes)
+    const question = yes ? undefined : await row.question?.(given, connection)
+    if (question !== undefined) await confirm(connection, question)
+    const answer = await row.run(given, connection)
+    const { output } = connection
+    if (text) output.answer(answer, (answer) => text(answer, output))
+    if (row.isRefusal?.(answer)) run.exitCode = exitCodes.refused
   })
 }
 
 export function addExamples(command: Command, examples: string[]): void {
   const lines = examples.map((example) => `  $ account-flows ${example}`)
   command.addHelpText('after', ['', 'Example:', ...lines].join('\n'))
-}
-
-async function execute(row: AnyRow, given: never, connection: Connection): Promise<void> {
-  const { output, run, yes } = connection
-  const question = yes ? undefined : await row.question?.(given, connection)
-  if (question !== undefined) await confirm(connection, question)
-  const answer = await row.run(given, connection)
-  if (row.text) output.answer(answer, (answer) => row.text?.(answer, output) ?? '')
-  if (row.isRefusal?.(answer)) run.exitCode = exitCodes.refused
 }
 
 export function wholeNumber(least: number, most: number) {
