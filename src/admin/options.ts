@@ -100,21 +100,21 @@ function checkJwt(options: AdminJwtOptions): AdminJwtOptions {
     const problem = `adminJwt.algorithms: ${String(one)} is not an algorithm with public keys`
     must(ASYMMETRIC.test(one), problem)
   }
-  return { ...options, algorithms: [...algorithms], keys: checkKeys(keys) }
+  checkKeys(keys)
+  return { ...options, algorithms: [...algorithms] }
 }
 
-function checkKeys(keys: AdminJwtOptions['keys']): AdminJwtOptions['keys'] {
+function checkKeys(keys: AdminJwtOptions['keys']): void {
   if (keys instanceof URL) {
     const isSafe = /^https?:$/.test(keys.protocol) && !isInTheClear(keys)
     must(isSafe, 'adminJwt.keys must be an https address: over http others could replace the keys')
-    return keys
+    return
   }
   const list: unknown = Reflect.get(Object(keys), 'keys')
   const isSet = Array.isArray(list) && list.length > 0
   must(isSet, 'adminJwt.keys must be a JWK Set with keys, or a URL')
   const problem = 'adminJwt.keys must hold only public keys: each readable, without a private part'
   must(list.every(isPublicKey), problem)
-  return keys
 }
 
 const PRIVATE = ['d', 'k', 'p', 'q', 'dp', 'dq', 'qi', 'oth']
