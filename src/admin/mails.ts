@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { linkKinds, MAIL_KINDS, mailTemplates, type MailTemplate } from '../contract/mail-kinds.ts'
+import { linkKinds, MAIL_KINDS, mailTemplates } from '../contract/mail-kinds.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { givenFor } from '../settings/change.ts'
 import { AuditEvent, usernamesFor } from './audit.ts'
@@ -85,11 +85,25 @@ export const mailOperations = {
       locale: given.default('en').describe('In which language.'),
     }),
     answer: MailPreview,
-    async run({ query: { template, locale } }, parts) {
-      const { locales } = parts.mail.views
-      if (locales.includes(locale)) return previewMail(parts, template, locale)
-      const expected = `one of ${locales.join(', ')}`
-      return invalid('There is no such locale.', { key: 'locale', expected, got: 'another locale' })
+    async run({ query: { template, locale } }, { mail: { views }, options, settings, clock }) {
+      const expected = `one of ${views.locales.join(', ')}`
+      const problem = { key: 'locale', expected, got: 'another locale' }
+      if (!views.locales.includes(locale)) return invalid('There is no such locale.', problem)
+      const kind = Object.values(MAIL_KINDS).find((each) => each.template === template)
+      const { page, link } = kind ?? {}
+      const { oauthUrl } = options
+      const locals = {
+        username: 'ann',
+        at: clock.now(),
+        clientName: 'Example App',
+        userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+        ...(!kind && { signsInElsewhere: 'Google' }),
+        ...(page === undefined
+          ? { link: '' }
+          : { link: `${oauthUrl}${page}`, notMe: `${oauthUrl}/not-me` }),
+        ...(link && { lifetimeMs: settings()[link.lifetime] }),
+      }
+      return views.mail(template, locals, { asked: locale })
     },
   }),
 
@@ -130,28 +144,6 @@ function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {
   const names = [secret, ...more].join(' and ')
   const message = `The stored ${names} ${more.length > 0 ? 'belong' : 'belongs'} to another ${givenFor(secret).join(' or ')} and stays there: no login was tried.`
   return { ...check, message, advice: `Give it again: --set ${secret} asks for it.` }
-}
-
-/** A mail as it would leave, with made-up values and no token. */
-function previewMail(
-  { mail: { views }, options: { oauthUrl }, settings, clock }: AdminParts,
-  template: MailTemplate,
-  locale: string,
-) {
-  const kind = Object.values(MAIL_KINDS).find((each) => each.template === template)
-  const { page, link } = kind ?? {}
-  const locals = {
-    username: 'ann',
-    at: clock.now(),
-    clientName: 'Example App',
-    userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-    ...(!kind && { signsInElsewhere: 'Google' }),
-    ...(page === undefined
-      ? { link: '' }
-      : { link: `${oauthUrl}${page}`, notMe: `${oauthUrl}/not-me` }),
-    ...(link && { lifetimeMs: settings()[link.lifetime] }),
-  }
-  return views.mail(template, locals, { asked: locale })
 }
 
 const FAILED = linkKinds.map((kind) => `${MAIL_KINDS[kind].flow}_mail_failed` as const)
