@@ -1,17 +1,12 @@
-import type { OperationName, Operations } from './all-operations.ts'
+import type { OperationName } from './all-operations.ts'
 import type { AdminScope } from './options.ts'
 
-/** A field that every such answer has. `undefined`: there is none. */
-type FieldOf<
-  Answer,
-  Field = { [F in keyof Answer]-?: undefined extends Answer[F] ? never : F }[keyof Answer],
-> = [Field] extends [never] ? undefined : Field
+type Row = readonly [string, AdminScope, string | undefined]
 
-type Rows = {
-  [N in OperationName]: readonly [string, AdminScope, FieldOf<Operations[N]['answer']>]
-}
-
-/** Where each operation is, the scope that it needs, and a field by which the client knows its answer from that of a proxy. */
+/**
+ * Where each operation is, the scope that it needs, and a field that each of its answers has, if there is one. By this field the client
+ * knows the answer from that of a proxy.
+ */
 export const ROUTES = {
   getSettings: ['GET /settings', 'account-flows:read', 'password_reset_expiration'],
   settingsHistory: ['GET /settings/history', 'account-flows:read', 'versions'],
@@ -37,4 +32,4 @@ export const ROUTES = {
   listAudit: ['GET /audit', 'account-flows:read', 'events'],
   explainLink: ['POST /links/explain', 'account-flows:read', 'state'],
   rotateKeys: ['POST /keys/rotate', 'account-flows:settings', 'resealed'],
-} as const satisfies Rows
+} as const satisfies Record<OperationName, Row>

@@ -204,7 +204,7 @@ describe('What is made out of the table of settings and the description of the a
     expect(described).to.have.members(operationNames)
     for (const name of operationNames) {
       const { status = 200 }: Operation = operations[name]
-      const [route, scope] = ROUTES[name]
+      const [route, scope, field] = ROUTES[name]
       const [method = '', path = ''] = route.split(' ')
       expect(paths[path]?.[method.toLowerCase()]).to.deep.include({
         security: [{ bearer: [scope] }],
@@ -213,6 +213,8 @@ describe('What is made out of the table of settings and the description of the a
       const statuses = Object.keys(responsesOf(name))
       const others = ['400', '401', '403', '429', '500', '503']
       expect(statuses).to.include.members([String(status), ...others])
+      const { required = [] } = z.toJSONSchema(operations[name].answer)
+      expect(required[0] === undefined ? [undefined] : required, name).to.include(field)
     }
   })
 })
