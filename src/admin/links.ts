@@ -1,16 +1,16 @@
 /** Mailed links: what became of each, in fields and in words. */
 import * as z from 'zod'
-import type { RecordedEvent, User } from '../contract/index.ts'
+import type { RecordedEvent } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
 import { isForFirst } from '../crypto/password.ts'
 import { hasSamePassword, isVerified } from '../flows/account.ts'
 import { findLink, type LinkState } from '../flows/link-state.ts'
 import { wasVoided } from '../flows/void-links.ts'
-import { alteredIn, readPastedLink, type PastedLink } from '../http/pasted-link.ts'
+import { alteredIn, readPastedLink } from '../http/pasted-link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
-import { diagnosisOf, type Facts, type Words } from './causes.ts'
+import { diagnosisOf, type Words } from './causes.ts'
 import { currentFacts, whyNoLink } from './diagnosis.ts'
 import { operation, type AdminParts } from './operation.ts'
 import { given, list, object, optional, text, time, wireOf } from './schema.ts'
@@ -71,31 +71,23 @@ export const explainLink = operation({
   },
 })
 
-interface LinkFacts {
-  /** `undefined`: the text is no link of this service. */
-  link?: PastedLink
-  /** `altered`: live, but its parameters are not those that were mailed. `unknown`: no token of ours, or expired more than a week ago. */
-  state: LinkExplanation['state']
-  altered: string[]
-  token?: Token
-  user?: User | undefined
-  /** The account as it is now. */
-  about?: Facts | undefined
-  /** The newest token of the account and kind, if that is another one. */
-  newer?: Token | undefined
-}
+type LinkFacts = Awaited<ReturnType<typeof factsOf>>
 
-/** Looks a link up without consuming it: nothing is written. */
-async function factsOf(parts: AdminParts, pasted: string): Promise<LinkFacts> {
+/**
+ * Looks a link up without consuming it: nothing is written. `altered`: live, but its parameters are not those that were mailed. `unknown`: no
+ * token of ours, or expired more than a week ago. `about`: the account as it is now. `newer`: the newest token of the account and kind, if
+ * that is another one.
+ */
+async function factsOf(parts: AdminParts, pasted: string) {
   const { store, keyed, options } = parts
   const link = readPastedLink(pasted, options.oauthUrl, keyed.authorizeSig)
-  if (!link) return { state: 'not_a_link', altered: [] }
+  if (!link) return { state: 'not_a_link' as const, altered: [] }
   const found = await findLink(parts, link.kind, link.token)
-  if (!found) return { link, state: 'unknown', altered: [] }
+  if (!found) return { link, state: 'unknown' as const, altered: [] }
   const { token, account: user } = found
   const altered = alteredIn(link, token.parameters)
   const now = shownState(token, found.state)
-  const state = now === 'live' && altered.length > 0 ? 'altered' : now
+  const state: LinkExplanation['state'] = now === 'live' && altered.length > 0 ? 'altered' : now
   const [newest] = await tokensOf(store, link.kind).ofUser(token.userId, 1)
   const newer = newest?.id === token.id ? undefined : newest
   const about = user && currentFacts(parts, user)

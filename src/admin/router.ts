@@ -90,7 +90,13 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
 
 /** Reads the input of an operation. It refuses all that is not described, so that a misspelled `dry_run` changes nothing. */
 async function readInput(ctx: Context, operation: Operation) {
-  const query = readQuery(ctx, operation.query ?? NO_QUERY)
+  const schema: z.ZodObject = operation.query ?? z.strictObject({})
+  const asked = new URLSearchParams(ctx.querystring)
+  const values = [...new Set(asked.keys())].map((key) => {
+    const parameter = Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined
+    return [key, meant(asked.getAll(key), parameter)]
+  })
+  const query = validated(Object.fromEntries(values), schema, 'parameter')
   if (Array.isArray(query)) return invalid(INVALID, ...query)
   const ifMatch = etagsOf(ctx)
   if (!operation.body) return { query, body: undefined, ifMatch }
@@ -101,17 +107,6 @@ async function readInput(ctx: Context, operation: Operation) {
   }
   const body = operation.body === Settings ? given : validated(given, operation.body, 'field')
   return Array.isArray(body) ? invalid(INVALID, ...body) : { query, body, ifMatch }
-}
-
-const NO_QUERY = z.strictObject({})
-
-function readQuery(ctx: Context, schema: z.ZodObject): Values | SettingProblem[] {
-  const given = new URLSearchParams(ctx.querystring)
-  const values = [...new Set(given.keys())].map((key) => {
-    const parameter = Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined
-    return [key, meant(given.getAll(key), parameter)]
-  })
-  return validated(Object.fromEntries(values), schema, 'parameter')
 }
 
 /** A query holds only texts. Takes the first reading that the schema accepts: a list, a text, or else a number or a boolean. */
