@@ -28,7 +28,8 @@ const FAILURES = {
 
 const OPERATIONS: Record<string, Operation> = operations
 const ROWS = Object.entries(ROUTES).map(([name, [route, scope]]) => {
-  return { route, scope, operation: OPERATIONS[name] }
+  const [method = '', path] = route.split(' ')
+  return { method, path, scope, operation: OPERATIONS[name] }
 })
 
 /** Its paths are below that of the admin API. */
@@ -39,8 +40,8 @@ export function createAdminRouter(parts: AdminParts) {
   /** `undefined`: the request is answered. */
   async function operate(ctx: Context, path: string): Promise<Problem | undefined> {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-    const there = ROWS.filter(({ route }) => route.endsWith(` ${path}`))
-    const { scope, operation } = there.find(({ route }) => route === `${method} ${path}`) ?? {}
+    const there = ROWS.filter((row) => row.path === path)
+    const { scope, operation } = there.find((row) => row.method === method) ?? {}
     const admin = await authenticate(ctx, scope)
     if ('code' in admin) return admin
     if (!operation) return refusedMethod(ctx, there)
@@ -69,12 +70,9 @@ export function createAdminRouter(parts: AdminParts) {
   }
 }
 
-function refusedMethod(ctx: Context, there: { route: string }[]): Problem {
+function refusedMethod(ctx: Context, there: { method: string }[]): Problem {
   if (there.length === 0) return refusal(404, 'not_found', 'There is no such operation.')
-  const methods = there.flatMap(({ route }) => {
-    const [method = ''] = route.split(' ')
-    return method === 'GET' ? ['GET', 'HEAD'] : method
-  })
+  const methods = there.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : method))
   ctx.set('Allow', methods.join(', '))
   return refusal(405, 'method_not_allowed', `Use ${methods.join(' or ')} here.`)
 }

@@ -40,7 +40,8 @@ export const UserStatus = object('What support needs to know of an account.', {
   events: list(AuditEvent, 'Newest first.'),
 })
 
-const MAX_EVENTS = 20
+/** Of the events, and of the links of each kind. */
+const MAX = 20
 
 export async function readUserStatus(parts: AdminParts, user: User) {
   const { store } = parts
@@ -49,7 +50,7 @@ export async function readUserStatus(parts: AdminParts, user: User) {
   const [history, links, events, ended, clients] = await Promise.all([
     mailHistory(parts, user, awaited),
     linksOf(parts, user, awaited),
-    store.audit.list({ accountId: id, limit: MAX_EVENTS }),
+    store.audit.list({ accountId: id, limit: MAX }),
     store.cutoffs.read(id),
     parts.clients.clientsOf(id),
   ])
@@ -73,13 +74,11 @@ export async function readUserStatus(parts: AdminParts, user: User) {
   })
 }
 
-const MAX_OF_KIND = 20
-
 /** The newest links of each kind, newest first. */
 async function linksOf(parts: AdminParts, user: User, awaited: AwaitedAddress | undefined) {
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
-      const tokens = await tokensOf(parts.store, kind).ofUser(user.id, MAX_OF_KIND)
+      const tokens = await tokensOf(parts.store, kind).ofUser(user.id, MAX)
       return Promise.all(
         tokens.map(async (found) => {
           const { token, state } = await withState(parts, found, user, awaited)

@@ -95,9 +95,8 @@ export const userOperations = {
     answer: EndedSessions,
     ...onAccount('end_sessions', async ({ id }, _, { flows }) => {
       const { clients, ...ended } = await flows.endSessions(id)
-      if (!clients) return ended
-      const { notified, notNotified: not_notified } = clients
-      return { ...ended, clients: { notified, not_notified } }
+      const told = clients && { notified: clients.notified, not_notified: clients.notNotified }
+      return { ...ended, clients: told }
     }),
   }),
 
