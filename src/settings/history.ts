@@ -14,22 +14,18 @@ export interface Change {
   by: Author | undefined
 }
 
-/** A version with what it changed. */
-export interface ToldVersion extends Omit<SettingsVersion, 'secrets'> {
-  /** A secret has neither `before` nor `after`. `undefined`: the version before is not kept. */
-  changes?: { key: string; before?: string | undefined; after?: string | undefined }[]
-}
-
-/** The kept versions, newest first. The first is the present one. */
-export function historyOf(stored: StoredSettings): ToldVersion[] {
+/**
+ * The kept versions, newest first, each with what it changed. The first is the present one. Of `changes`, a secret has neither `before` nor
+ * `after`. `undefined`: the version before is not kept.
+ */
+export function historyOf(stored: StoredSettings) {
   const versions = versionsOf(stored).flat()
-  const told: ToldVersion[] = []
-  for (const [index, { secrets, ...version }] of versions.entries()) {
+  const told = versions.map(({ secrets, ...version }, index) => {
     const before = versions[index - 1]?.values
     const changes = before && changesOf(before, version.values, secrets)
-    told.unshift({ ...version, ...(changes && { changes }) })
-  }
-  return told
+    return Object.assign(version, { changes })
+  })
+  return told.toReversed()
 }
 
 export function nextVersion(stored: StoredSettings, { values, changed, by }: Change) {
