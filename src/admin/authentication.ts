@@ -15,22 +15,15 @@ import {
   type ScopedToken,
 } from './options.ts'
 
-interface Admin {
-  /** For the audit log. */
-  actor: string
-  scopes: readonly AdminScope[]
-}
-
-/** `wrong_token`: it is no admin's, not for this service, or not valid now. `keys_unavailable`: the issuer's keys cannot be fetched. */
-type Check = (presented: string) => Promise<Admin | 'wrong_token' | 'keys_unavailable'>
-
-/** Checks fixed tokens. Its time shows neither their content, nor their length, nor which one matches. Without tokens, it refuses all. */
-export function createTokenCheck(tokens: readonly ScopedToken[]): Check {
+/** Checks fixed tokens; `actor` names one for the audit log. Its time shows neither their content, nor their length, nor which one matches. Without tokens, it refuses all. */
+export function createTokenCheck(tokens: readonly ScopedToken[]) {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
-  return async (presented) => {
+  return async (presented: string) => {
     const given = digest(presented)
-    const [known] = expected.filter(({ hash }) => timingSafeEqual(given, hash))
-    return known ? { actor: actorWith(known.scopes), scopes: known.scopes } : 'wrong_token'
+    const [scopes] = expected.flatMap(({ hash, scopes }) =>
+      timingSafeEqual(given, hash) ? [scopes] : [],
+    )
+    return scopes ? { actor: actorWith(scopes), scopes } : 'wrong_token'
   }
 }
 
@@ -47,8 +40,11 @@ const CLOCK_TOLERANCE_S = 5
 const RETRY_AFTER_MS = 1_000
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
-/** Checks JWTs. A genuine one that is for something else is accepted, but has none of our scopes. */
-function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
+/**
+ * Checks JWTs. A genuine one that is for something else is accepted, but has none of our scopes. `wrong_token`: it is not for this service,
+ * or not valid now. `keys_unavailable`: the issuer's keys cannot be fetched.
+ */
+function createJwtCheck(options: AdminJwtOptions, { now }: Clock) {
   const { issuer, audience, algorithms, keys } = options
   // Keys come only from the options, whatever keys the header of a token names (`jku`, `jwk`, `x5u`, `x5c`).
   const keyOf = keys instanceof URL ? createRemoteJWKSet(keys) : createLocalJWKSet(keys)
@@ -81,7 +77,7 @@ function createJwtCheck(options: AdminJwtOptions, { now }: Clock): Check {
   // Any caller, also a stranger, makes us fetch the keys. If that fails, we leave the issuer alone for a while.
   const isLeftAlone = () => 'fresh' in keyOf && !keyOf.fresh && now().getTime() < retryAt
 
-  return async (token) => {
+  return async (token: string) => {
     if (!COMPACT.test(token)) return 'wrong_token'
     if (isLeftAlone()) return 'keys_unavailable'
     try {
@@ -129,15 +125,14 @@ export function createAdminAuth(parts: AdminParts) {
     return Math.max(1, Math.ceil(msToEnd / 1000))
   }
 
-  // A wrong token is refused even while the database is away.
-  function unlessAway(error: unknown): undefined {
-    if (!isStoreUnavailable(error)) throw error
-    const message = 'a failed admin authentication was not recorded'
-    log('error', message, { code: 'ERR_STORE_UNAVAILABLE' })
-  }
-
   async function refused(ctx: Context, failure: Failure): Promise<Problem> {
-    const waitSeconds = await count(ctx, failure).catch(unlessAway)
+    // A wrong token is refused even while the database is away.
+    const waitSeconds = await count(ctx, failure).catch((error: unknown) => {
+      if (!isStoreUnavailable(error)) throw error
+      const message = 'a failed admin authentication was not recorded'
+      log('error', message, { code: 'ERR_STORE_UNAVAILABLE' })
+      return undefined
+    })
     if (waitSeconds !== undefined) {
       ctx.set('Retry-After', String(waitSeconds))
       return refusal(429, 'too_many_requests', 'Too many requests with a wrong token. Wait.')
@@ -159,7 +154,7 @@ export function createAdminAuth(parts: AdminParts) {
     return refusal(401, 'unauthorized', title)
   }
 
-  return async (ctx: Context, scope: AdminScope | undefined): Promise<Admin | Problem> => {
+  return async (ctx: Context, scope: AdminScope | undefined) => {
     const [, token] = /^Bearer +([\x21-\x7e]+)$/i.exec(ctx.get('Authorization')) ?? []
     const verdict = token === undefined ? 'no_token' : await checkToken(token)
     if (typeof verdict === 'string') return refused(ctx, { reason: verdict })

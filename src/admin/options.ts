@@ -1,7 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import type { JSONWebKeySet } from 'jose'
 import { isJsonObject, must, type RefuseWeak } from '../errors.ts'
-import type { AccountFlowsOptions } from '../options.ts'
 import { isInTheClear } from '../settings/addresses.ts'
 
 /** What a token may do. No scope includes another: `read` looks, `support` acts on an account or a mail, `settings` directs the mails. */
@@ -51,7 +50,10 @@ const ASYMMETRIC = /^(?:(?:RS|PS)(?:256|384|512)|ES(?:256|384|512)|EdDSA|Ed25519
 export type AdminToken =
   string | { token: string; scopes: readonly (AdminScope | typeof ALL_SCOPES)[] }
 
-type AdminOptions = Pick<AccountFlowsOptions, 'adminToken' | 'adminJwt'>
+interface AdminOptions {
+  adminToken?: AdminToken | readonly AdminToken[] | undefined
+  adminJwt?: AdminJwtOptions
+}
 
 /** Checks who may use the admin API. Only one of the two ways is allowed, so that the other is not forgotten. */
 export function checkAdmin({ adminToken, adminJwt }: AdminOptions, weak: RefuseWeak) {
