@@ -8,7 +8,7 @@ import {
   type OutputOptions,
   type Run,
 } from './output.ts'
-import { createAdminClient, type AdminClient } from '../src/admin/client.ts'
+import { createAdminClient } from '../src/admin/client.ts'
 import { isInTheClear } from '../src/settings/addresses.ts'
 import { parseDuration } from '../src/settings/kinds.ts'
 import { refused, usageError } from './failure.ts'
@@ -123,17 +123,6 @@ function isDay(day: string): boolean {
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day)
 }
 
-/** What a command works with. */
-export interface Connection {
-  admin: AdminClient
-  /** Base URL of the service. */
-  url: string
-  run: Run
-  output: Output
-  /** Whether `--yes` answers all questions. */
-  yes: boolean
-}
-
 /** Options that every command has. */
 interface GeneralOptions extends OutputOptions {
   url?: string
@@ -144,7 +133,10 @@ interface GeneralOptions extends OutputOptions {
   timeout?: number
 }
 
-async function connect(run: Run, options: GeneralOptions, yes: boolean): Promise<Connection> {
+export type Connection = Awaited<ReturnType<typeof connect>>
+
+/** What a command works with. `url` is the base URL of the service. `yes`: `--yes` answers all questions. */
+async function connect(run: Run, options: GeneralOptions, yes: boolean) {
   const { adminPath = run.io.env['ACCOUNT_FLOWS_ADMIN_PATH'], timeout } = options
   const url = baseUrl(run, options)
   const token = await adminToken(run, options)

@@ -93,7 +93,9 @@ async function openInBrowser(html: string, { env }: Io) {
   const path = join(await mkdtemp(join(tmpdir(), 'account-flows-')), 'mail.html')
   await writeFile(path, html, { mode: 0o600 })
   const [program = '', ...args] = (env['BROWSER']?.trim() || SYSTEM_BROWSER).split(/\s+/)
-  return { path, isOpened: await starts(program, [...args, path], withoutOurs(env)) }
+  // Without the token, and without the place of the token.
+  const others = Object.entries(env).filter(([name]) => !/^ACCOUNT_FLOWS_/i.test(name))
+  return { path, isOpened: await starts(program, [...args, path], Object.fromEntries(others)) }
 }
 
 const OPENERS = new Map([
@@ -111,10 +113,4 @@ function starts(program: string, args: string[], env: Io['env']): Promise<boolea
     () => false,
   )
   return Promise.race([ended, sleep(LONG_ENOUGH_MS, true)])
-}
-
-/** The environment for a browser: without the token, and without the place of the token. */
-function withoutOurs(env: Io['env']): Io['env'] {
-  const others = Object.entries(env).filter(([name]) => !/^ACCOUNT_FLOWS_/i.test(name))
-  return Object.fromEntries(others)
 }
