@@ -29,7 +29,7 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]) 
   const hosts = new Map<string, Compiled>()
   const used = new Set<string>()
 
-  function compileHosts() {
+  if (files.hasHostsTemplates) {
     // If a host's copy extends the file that it replaces, it extends ours.
     const find = (name: string, from?: ViewFile) =>
       name === from?.name ? files.own.get(name) : files.find(name)
@@ -57,8 +57,6 @@ export function createTemplates(files: ViewFiles, log: Log, problems: string[]) 
     if (!file) throw new TypeError(`views have no ${name}`)
     return file.text
   }
-
-  if (files.hasHostsTemplates) compileHosts()
 
   return {
     used,
