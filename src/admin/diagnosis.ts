@@ -22,11 +22,7 @@ const MAIL_EVENTS = linkKinds.flatMap((kind) => {
 type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
 /** What a diagnosis is made from; everything newest first. */
-export async function mailHistory(
-  parts: AdminParts,
-  user: User,
-  awaited: AwaitedAddress | undefined,
-) {
+export async function mailHistory(parts: AdminParts, user: User) {
   const { store, users, mail, clock } = parts
   const { id: accountId, email } = user
   const [mails, events, reported, askedInVain, named] = await Promise.all([
@@ -45,8 +41,6 @@ export async function mailHistory(
     askedInVain,
     /** Whether several accounts have verified its address, so that the address names none of them. */
     isShared: named === 'ambiguous',
-    /** The address that the account waits for in place of its own. */
-    awaited,
     canSend: mail.canSend(),
   }
 }
@@ -78,14 +72,15 @@ async function lastInVain({ store, keyed }: AdminParts, { email, username }: Use
   return last
 }
 
-export function diagnose(history: MailHistory) {
+/** @param awaited - the address that the account waits for in place of its own. */
+export function diagnose(history: MailHistory, awaited: AwaitedAddress | undefined) {
   const { user, mails, askedInVain, canSend, reported } = history
   const told = (cause: Cause, of?: Partial<Facts>) => diagnosisOf(cause, { ...history, ...of })
   const block = reported.find(({ details }) => isBlockedBy(user, details))
   if (block) return told('blocked', { event: block })
   const refused = whyNoMail(user) ?? (canSend ? undefined : 'mail_server_down')
   if (refused) return told(refused)
-  if (history.awaited) return told('other_address')
+  if (awaited) return told('other_address')
   const last = lastOf(history)
   const since = last?.recordedAt ?? new Date(0)
   const event = askedInVain && askedInVain.recordedAt > since ? askedInVain : undefined

@@ -48,7 +48,7 @@ export async function readUserStatus(parts: AdminParts, user: User) {
   const { id, username, email, emailVerified, disabled } = user
   const awaited = await awaitedOf(parts, user)
   const [history, links, events, ended, clients] = await Promise.all([
-    mailHistory(parts, user, awaited),
+    mailHistory(parts, user),
     linksOf(parts, user, awaited),
     store.audit.list({ accountId: id, limit: MAX }),
     store.cutoffs.read(id),
@@ -56,7 +56,7 @@ export async function readUserStatus(parts: AdminParts, user: User) {
   ])
   const { idpAt, oauthAt } = ended ?? {}
   return wireOf(UserStatus, {
-    ...diagnose(history),
+    ...diagnose(history, awaited),
     id,
     username,
     email,
