@@ -71,7 +71,6 @@ const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
   smtp_oauth_client_secret: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
   smtp_oauth_refresh_token: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
 }
-const SECRETS = Object.entries(GIVEN_FOR)
 
 export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
 
@@ -85,7 +84,7 @@ type Forgotten = [secret: string, moved: string[]]
 
 /** Empties each secret whose server changes. */
 function forgetSecrets(held: OpenedSettings, wanted: WantedSettings, values: Values) {
-  return SECRETS.flatMap<Forgotten>(([secret, servers]) => {
+  return Object.entries(GIVEN_FOR).flatMap<Forgotten>(([secret, servers]) => {
     const moved = servers.filter((name) => values[name] !== held.plain[name])
     const isGiven = secret in wanted && wanted[secret] !== MASK
     if (moved.length === 0 || isGiven || !held.values[secret]) return []
@@ -101,7 +100,7 @@ export function isOfLogin(secret: string, values: Values): boolean {
 
 /** The settings in force. If no key opens a secret of the login, `smtpFault` says so. */
 export function openedSettings({ values, inForce }: OpenedSettings, report?: Report): Settings {
-  const locked = SECRETS.map(([secret]) => secret).find(
+  const locked = Object.keys(GIVEN_FOR).find(
     (secret) => isOfLogin(secret, inForce) && secret in values && !(secret in inForce),
   )
   const smtpFault = locked && `No key of the ring opens ${locked}`
