@@ -169,7 +169,6 @@ const askedWith = ({ event, at }: Told) =>
 
 export type Cause = keyof typeof WORDS
 
-export type Diagnosis = z.infer<typeof Diagnosis>
 export const Diagnosis = z.strictObject({
   cause: z
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the names of the table are its type
@@ -181,7 +180,7 @@ export const Diagnosis = z.strictObject({
   advice: text.describe('What to do next.'),
 })
 
-export function diagnosisOf(cause: Cause, facts: Facts): Diagnosis {
+export function diagnosisOf(cause: Cause, facts: Facts) {
   const { user, event, kind = 'password_reset' } = facts
   const isLinkless = kind === 'password_reset' && facts.answer === 'elsewhere'
   const mail = isLinkless ? 'mail about a reset' : MAIL_KINDS[kind].link.called

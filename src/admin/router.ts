@@ -80,6 +80,7 @@ function refusedMethod(ctx: Context, there: { method: string }[]): Problem {
 type Values = Record<string, unknown>
 
 const INVALID = 'Nothing was done: the request is not valid.'
+const NO_QUERY: z.ZodObject = z.strictObject({})
 const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
   unsupported_media_type: [415, 'Send a body with the type application/json.'],
   body_too_large: [413, 'The body is too long: send at most 64 KiB.'],
@@ -88,7 +89,7 @@ const BODY_PROBLEMS: Record<BodyRefusal, [status: number, title: string]> = {
 
 /** Reads the input of an operation. It refuses all that is not described, so that a misspelled `dry_run` changes nothing. */
 async function readInput(ctx: Context, operation: Operation) {
-  const schema: z.ZodObject = operation.query ?? z.strictObject({})
+  const schema = operation.query ?? NO_QUERY
   const asked = new URLSearchParams(ctx.querystring)
   const values = [...new Set(asked.keys())].map((key) => {
     const parameter = Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined
