@@ -79,11 +79,9 @@ async function linksOf(parts: AdminParts, user: User, awaited: AwaitedAddress | 
   const links = await Promise.all(
     linkKinds.map(async (kind) => {
       const tokens = await tokensOf(parts.store, kind).ofUser(user.id, MAX)
-      return Promise.all(
-        tokens.map(async (found) => {
-          const { token, state } = await withState(parts, found, user, awaited)
-          return wireOf(Link, { ...fieldsOf(token), state: shownState(token, state), kind })
-        }),
+      const found = await Promise.all(tokens.map((each) => withState(parts, each, user, awaited)))
+      return found.map(({ token, state }) =>
+        wireOf(Link, { ...fieldsOf(token), state: shownState(token, state), kind }),
       )
     }),
   )
