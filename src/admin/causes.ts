@@ -80,7 +80,7 @@ const WORDS = {
     ]
   },
   other_address: () => [
-    'The person typed another address on the page that waits. Until its mailbox is proven, no other link works, and only notices leave besides.',
+    'The person typed another address on the page that waits. Until the mail to that address is used, older links do not work, and only notices are sent to the old address.',
     'Ask the person to use the newest mail at that address, or to sign in again and correct it. Do not verify the address of the account: the person says that it is wrong.',
   ],
   ambiguous: (told) => [
@@ -112,12 +112,14 @@ const WORDS = {
   refused: failedWords,
   mail_server_down: (told) => {
     if (told.event) return failedWords(told)
-    const doctor = 'Run account-flows doctor: it says what to set with account-flows settings set.'
     return told.isDelivered
-      ? ['SMTP is not configured, or its key is missing: all mails wait.', doctor]
+      ? [
+          'SMTP is not configured, or its key is missing: all mails wait.',
+          'Run account-flows doctor: it says what to set with account-flows settings set.',
+        ]
       : [
           'No mail server is set: all mails go into the development mailbox of this server.',
-          `Read them there. ${doctor}`,
+          'Read them there. Or set a mail server, such as: account-flows settings set smtp_host=mail.example.com smtp_port=587 smtp_from=no-reply@example.com',
         ]
   },
   waiting: ({ job }) => [

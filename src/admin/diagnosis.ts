@@ -97,7 +97,8 @@ export function diagnose(history: MailHistory, awaited: AwaitedAddress | undefin
   if (!user.emailVerified) return told('unverified', asked)
   if (history.isShared) return told('ambiguous', asked)
   if (asked) return told('changed', asked)
-  return told(history.answer === 'elsewhere' ? 'no_password' : 'not_asked')
+  if (history.answer === 'elsewhere') return told('no_password')
+  return told(history.isDelivered ? 'not_asked' : 'mail_server_down')
 }
 
 /** What ended the newest decisive request. A throttled request does not count if the mail before it failed, or if a mail waits. */

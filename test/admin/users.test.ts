@@ -156,7 +156,8 @@ describe('The admin API about users (5)', () => {
     ] as const) {
       const bare = await startHarness({ flows })
       const { id } = await bare.addUser({ username: 'ann' })
-      const { hints } = await adminOf(bare).userStatus({ id })
+      const { hints, cause: first } = await adminOf(bare).userStatus({ id })
+      expect(first).to.equal('mail_server_down')
       expect(/SMTP is not configured.*: all mails wait/.test(hints[0] ?? '')).to.equal(told)
       const { mail_id } = await adminOf(bare).sendReset({ id })
       await outcomeOf(bare, mail_id, state)
