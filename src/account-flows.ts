@@ -3,7 +3,7 @@ import type { AdapterConstructor, AdapterFactory, Provider } from 'oidc-provider
 import type { RequestParameters, EndedAccount, RefusedNewPassword, User } from './contract/index.ts'
 import type { AuditEvents } from './flows/audit.ts'
 import type { ChangedEmail } from './flows/email-changed.ts'
-import type { Invited } from './flows/invitation.ts'
+import type { Invited } from './flows/asked-by-host.ts'
 import type { Login } from './http/login.ts'
 import type { LoginPassword } from './http/login-password.ts'
 import type { Mount } from './http/mount.ts'

@@ -1,9 +1,7 @@
-/** Finds accounts, also those that a host names. Says whether they may get a mail, and whether they have changed since their link was issued. */
+/** Finds accounts. Says whether they may get a mail, and whether they have changed since their link was issued. */
 import { isForFirst, passwordDigest } from '../crypto/password.ts'
 import { equalsInAsciiCase, hashOf, withoutBlanks } from '../contract/users.ts'
-import type { RequestParameters, User, UserStore } from '../contract/index.ts'
-import { NOBODY } from '../contract/parameters.ts'
-import { isJsonObject, must } from '../errors.ts'
+import type { User, UserStore } from '../contract/index.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
@@ -90,16 +88,6 @@ export function hasSamePassword(issued: IssuedFor, user: User): boolean {
   const { passwordHash, mayChoosePassword, emailVerified } = user
   if (!isForFirst(issued)) return passwordDigest(passwordHash) === issued.passwordDigest
   return hashOf(user) === undefined && mayChoosePassword === true && emailVerified
-}
-
-/** An account and parameters as a host names them in its code, in JavaScript perhaps. No browser is behind its call. */
-export function askedByHost(method: string, who: User | string, parameters: RequestParameters) {
-  const { id: accountId }: { id?: unknown } = typeof who === 'string' ? { id: who } : Object(who)
-  must(typeof accountId === 'string', `${method}: name a user, or its id`)
-  must(isJsonObject(parameters), `${method}: parameters must be an object`)
-  for (const [name, value] of Object.entries(parameters))
-    must(typeof value === 'string', `${method}: ${name} must be a text`)
-  return { accountId, parameters, requester: NOBODY }
 }
 
 /** Whether the address that a link went to is verified, by this link or in another way. */

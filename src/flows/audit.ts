@@ -1,6 +1,7 @@
 /** Events are recorded once, then handed to the listeners of the host. */
 import { EventEmitter } from 'node:events'
 import type { Clock } from '../clock.ts'
+import { newId } from '../crypto/token.ts'
 import { framesOf } from '../log.ts'
 import type { AuditEvent, AuditEventOf, AuditEventType, Log, Requester } from '../contract/index.ts'
 import type { AuditLog, Token } from '../store/index.ts'
@@ -75,4 +76,5 @@ export const eventBy = (
   { now }: Clock,
   { userId: accountId, parameters: { clientId } }: Pick<Token, 'userId' | 'parameters'>,
   { address, userAgent }: Requester,
-) => ({ at: now(), accountId, clientId, address, userAgent })
+  id = newId(),
+) => ({ id, at: now(), accountId, clientId, address, userAgent })

@@ -7,7 +7,7 @@ import { requestMail, requestNotice } from '../jobs/request-mail.ts'
 import { isMailAddress } from '../settings/addresses.ts'
 import { whyNoMail } from './account.ts'
 import type { FlowParts } from './parts.ts'
-import { voidOtherAddresses } from './void-links.ts'
+import { voidLinks } from './void-links.ts'
 
 /**
  * The mails that `emailChanged` asked for. Without an id, no such mail is due. By its id, the admin API shows what became of a mail. A
@@ -34,7 +34,8 @@ export async function emailChanged(
   const user = await users.findById(accountId)
   const mails: ChangedEmail = {}
   if (!user) return mails
-  await voidOtherAddresses(store, user)
+  // It stays void if the account gets such an address back. A waiting mail needs none of it: its address is looked up when it is sent.
+  await voidLinks(store, user.id, user.email)
   const asked = { accountId, parameters: {}, requester: NOBODY }
   // Also if only its letter case changed, or if another change has brought it back unverified.
   const wasChanged = from !== user.email || !user.emailVerified

@@ -1,15 +1,11 @@
-/**
- * E-mail verification during the login (3.2). `open` checks a link without using it up; `confirm` and `confirmByCode` verify.
- * `sendVerification` is for the sign-up page of a host (3.8).
- */
+/** E-mail verification during the login (3.2). `open` checks a link without using it up; `confirm` and `confirmByCode` verify. */
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { RequestParameters, LinkEnd, Requester, User } from '../contract/index.ts'
+import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { isSameRequest, parametersOf, type VerificationReason } from '../contract/parameters.ts'
 import type { VerificationLink } from '../crypto/verification-link.ts'
-import { requestMail } from '../jobs/request-mail.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
-import { askedByHost, isTaken, isVerified } from './account.ts'
+import { isTaken, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
   faultOf,
@@ -145,7 +141,7 @@ async function refuse(
 ) {
   const hour = Math.floor(clock.now().getTime() / 3_600_000)
   const recorded = reason === 'used' || reason === 'taken' ? RECORDED[reason] : end
-  const event = { ...eventBy(clock, token, by), id: `rejected:${token.id}:${recorded}:${hour}` }
+  const event = eventBy(clock, token, by, `rejected:${token.id}:${recorded}:${hour}`)
   await audit({ ...event, type: 'email_verification_rejected', reason: recorded })
   return faultOf(token, reason)
 }
@@ -195,20 +191,10 @@ async function verifyAddress(
     return 'changed'
   }
   const details = otherEmail === undefined ? undefined : ({ address: 'replaced' } as const)
-  const event = { ...eventBy(clock, proof, by), id: `verified:${id}`, ...defined({ details }) }
+  const event = { ...eventBy(clock, proof, by, `verified:${id}`), ...defined({ details }) }
   // If this fails, the login still finishes, because the link is used up.
   await audit({ ...event, type: 'email_verification_completed' }).catch((error: unknown) =>
     log('error', 'a verification was not recorded', { error: String(error) }),
   )
   return 'verified'
-}
-
-/** Looks up no account: one write and one answer for every id. A worker finds out whether there is an address to verify. */
-export async function sendVerification(
-  parts: FlowParts,
-  who: User | string,
-  parameters: RequestParameters = {},
-): Promise<{ mailId: string }> {
-  const asked = askedByHost('sendVerification', who, parameters)
-  return { mailId: await requestMail(parts, 'email_verification', asked) }
 }

@@ -1,6 +1,5 @@
 /** The code in the mails of a waiting login. Typed into the waiting page, it proves mailbox and password at once (3.2). */
 import { readCode } from '../crypto/login-code.ts'
-import { newId } from '../crypto/token.ts'
 import type { Requester } from '../contract/index.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
 import { mailboxKey, mailboxOf } from '../settings/addresses.ts'
@@ -20,9 +19,6 @@ const OF_MAILBOX = [
   { windowMs: MONTH_MS, max: 100 },
 ]
 
-/** `unread`: not six digits; it counts as no try. `over`: the login is over. A number: milliseconds until codes are compared again. */
-export type CodeOutcome = 'right' | 'unread' | 'wrong' | 'over' | number
-
 /** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
 export async function codeOf(
   parts: FlowParts,
@@ -33,14 +29,17 @@ export async function codeOf(
   return { code, waitMs: await codeWait(parts, otherEmail) }
 }
 
-/** Counts a try before it compares the code. A right code gives its try back. */
+/**
+ * Counts a try before it compares the code. A right code gives its try back. `unread`: not six digits; it counts as no try. `over`: the
+ * login is over. A number: milliseconds until codes are compared again.
+ */
 export async function tryCode(
   parts: FlowParts,
   login: PendingLogin,
   awaited: AwaitedAddress | undefined,
   typed: string,
   by: Requester,
-): Promise<CodeOutcome> {
+): Promise<'right' | 'unread' | 'wrong' | 'over' | number> {
   const mailbox = awaited?.email ?? login.email
   const { store, keyed, audit, clock } = parts
   const { limits } = store
@@ -66,7 +65,7 @@ export async function tryCode(
     await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }
-  const event = { ...eventBy(clock, { userId: login.accountId, parameters: {} }, by), id: newId() }
+  const event = eventBy(clock, { userId: login.accountId, parameters: {} }, by)
   await audit({ ...event, type: 'email_verification_rejected', reason: 'wrong_code' })
   return tries === MAX_OF_LOGIN ? endLogin(parts, login) : 'wrong'
 }

@@ -1,6 +1,5 @@
 /** The effects of a link's new password, in the order of 3.3: it is set, all sessions end, the owner gets a mail. */
 import { isForFirst } from '../crypto/password.ts'
-import { newId } from '../crypto/token.ts'
 import { requestPasswordNotice } from '../jobs/request-mail.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
@@ -36,7 +35,7 @@ export async function finishPassword(
   }
   const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
-  const event = { ...eventBy(clock, reset, claimedBy), id: `completed:${id}`, type, details }
+  const event = { ...eventBy(clock, reset, claimedBy, `completed:${id}`), type, details }
   const isFirst = setsFirst(kind, reset)
   const change = { id, isFirst, accountId: userId, sendTo: email, parameters, requester: claimedBy }
   const [apps] = await Promise.all([
@@ -65,7 +64,7 @@ async function verifyByReset(parts: FlowParts, reset: ClaimedToken, by: Finisher
   // The dead process may have verified it without recording that.
   const wasDone = by === 'maintenance' && isVerified(reset, await users.findById(accountId))
   if (!isDone && !wasDone) return
-  const event = { ...eventBy(clock, reset, claimedBy), id: `verified:${id}` }
+  const event = eventBy(clock, reset, claimedBy, `verified:${id}`)
   await audit({ ...event, type: 'email_verification_completed' })
 }
 
@@ -109,8 +108,8 @@ export async function auditRejected(
   token: Token,
   reason: LinkEnd | Obstacle,
   by: Requester,
-  id = newId(),
+  id?: string,
 ) {
   const type = `${MAIL_KINDS[kind].flow}_rejected` as const
-  await audit({ ...eventBy(clock, token, by), id, type, reason })
+  await audit({ ...eventBy(clock, token, by, id), type, reason })
 }

@@ -2,14 +2,13 @@
  * "Wrong address?" (3.9): an account waits for another address than its own. While it waits, only what was mailed to that address works.
  * The account gets the address in the step that verifies it.
  */
-import type { Requester, User, UserStore } from '../contract/index.ts'
+import type { Requester, User } from '../contract/index.ts'
 import { parametersOf } from '../contract/parameters.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
-import type { Clock } from '../clock.ts'
 import { requestMail } from '../jobs/request-mail.ts'
 import { isMailAddress } from '../settings/addresses.ts'
-import type { AccountFlowsStore, PendingLogin, Token } from '../store/index.ts'
+import type { PendingLogin, Token } from '../store/index.ts'
 import { isInTime, KEEP_LOGIN_MS, type OtherEmail } from '../store/logins.ts'
 import { isUnchanged } from './account.ts'
 import { eventBy } from './audit.ts'
@@ -21,11 +20,7 @@ const MAX_A_DAY = 3
 
 const DAY_MS = 24 * 3_600_000
 
-interface Parts {
-  store: Pick<AccountFlowsStore, 'pendingLogins'>
-  users: UserStore
-  clock: Clock
-}
+type Parts = Pick<FlowParts, 'store' | 'users' | 'clock'>
 
 /** Whether the user may replace the address of the account. */
 export const mayReplaceEmail = ({ users }: Pick<Parts, 'users'>, user: User): boolean =>
@@ -77,7 +72,7 @@ export async function waitForOther(
   const { count, msToEnd } = await store.limits.hit(key, DAY_MS, MAX_A_DAY)
   if (count > MAX_A_DAY) return msToEnd
   const parameters = parametersOf(login.captured)
-  const event = { ...eventBy(clock, { userId: accountId, parameters }, by), id: newId() }
+  const event = eventBy(clock, { userId: accountId, parameters }, by)
   await audit({ ...event, type: 'email_replacement_requested' })
   const other = { id: newId(), email, typedAt: clock.now().getTime() }
   if (!(await store.pendingLogins.setOther(login, other, endOfWait(parts)))) return 'over'

@@ -43,7 +43,8 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     const { reset, account } = claimed
     const done = await finishPassword(parts, reset, account, 'request')
     if (!done) return { answer: faultOf(reset, 'changed') }
-    return { answer: { ...linkContext(reset), apps: done.apps }, complete: done.complete }
+    const completing = done.complete().catch(logIncomplete)
+    return { answer: { ...linkContext(reset), apps: done.apps }, completing }
   }
 
   return {
@@ -65,11 +66,7 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     /** Sets a new password (4.4). A refusal leaves the token usable, and so does an error of `passwords.hash`. The answer names no account. */
     async complete(form: PasswordForm, requester: Requester) {
       const setting = setPassword(form, requester)
-      const completing = setting.then(
-        ({ complete }) => complete?.().catch(logIncomplete),
-        () => {},
-      )
-      underWay = underWay.then(() => completing)
+      underWay = underWay.then(async () => (await setting).completing).catch(() => {})
       return (await setting).answer
     },
 

@@ -6,38 +6,24 @@ import type { AccountFlowsStore } from '../store/index.ts'
 /** So long ago that a void link has expired by every clock. */
 const VOIDED_AT = new Date(0)
 
-/** Voids the mailed links of an account, and ends its waiting logins. A form that was accepted before still sets its password. */
-async function voidLinks(
+/**
+ * Voids the mailed links of an account, and ends its waiting logins: all, or all that are not for one address. A form that was accepted
+ * before still sets its password.
+ */
+export async function voidLinks(
   store: AccountFlowsStore,
   userId: string,
-  kinds = linkKinds,
   exceptAddress?: string,
+  kinds = linkKinds,
 ) {
   await store.pendingLogins.change({ accountId: userId, exceptAddress }, { isVoid: true })
-  await revokeLinks(store, userId, kinds, exceptAddress)
+  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, VOIDED_AT)
 }
-
-async function revokeLinks(
-  store: AccountFlowsStore,
-  userId: string,
-  kinds = linkKinds,
-  exceptAddress?: string,
-  at = VOIDED_AT,
-) {
-  for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, at)
-}
-
-/**
- * Voids what was mailed to other addresses than the present one, so that it stays void if the account gets such an address back. A waiting
- * mail needs none of it: its address is looked up when it is sent.
- */
-export const voidOtherAddresses = (store: AccountFlowsStore, { id, email }: User) =>
-  voidLinks(store, id, linkKinds, email)
 
 /** Voids all links, and mails that are not sent yet, or are on their way to the mail server. */
 export async function voidEverything(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
   await supersedeMails(store, userId, kinds)
-  await voidLinks(store, userId, kinds)
+  await voidLinks(store, userId, undefined, kinds)
 }
 
 async function supersedeMails(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
@@ -51,7 +37,7 @@ async function supersedeMails(store: AccountFlowsStore, userId: string, kinds = 
 /** Ends the same, except waiting logins. */
 export async function endMailed(store: AccountFlowsStore, userId: string, at: Date) {
   await supersedeMails(store, userId)
-  await revokeLinks(store, userId, linkKinds, undefined, at)
+  for (const kind of linkKinds) await tokensOf(store, kind).revoke({ userId }, at)
 }
 
 export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
