@@ -74,11 +74,11 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const settings = settingsKeeper.current
   const keepMs = () => settings().auditRetention
   const { record: audit, events } = createAudit(store.audit, keepMs, clock, log)
-  const common = { settings, audit, clock, log }
 
   // What the keys sign, seal and hash; passwords.
   const keyed = createKeyed(keys)
   const { keyedHash } = keyed
+  const common = { store, users, keyed, settings, audit, clock, log }
   const keyRing = createOwnKeyRing(store.keyRings, keys, oauthUrl)
   const passwords = createPasswords(checked, settings)
   const { passwordRules, verifyPassword, dearestCost } = passwords
@@ -100,47 +100,40 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const own = createOwnAdapter({ providerRecords: store.providerRecords, box, clock })
   const recording = { provider, clientLogouts: logouts, clock, log }
   const recordLoggedOutClients = createRecordLoggedOutClients(recording, clientLogouts.wake)
-  const sessionParts = { cutoffs, users, own, recordLoggedOutClients }
-  const sessions = createEndableSessions({ ...sessionParts, clock, log })
+  const sessions = createEndableSessions({ cutoffs, own, recordLoggedOutClients, ...common })
   const liveSession = createLiveSession({ provider, sessions, cutoffs, clock, log })
   const loginPage = createLoginPage(provider, box, `${oauthUrl}/reset-password`)
   const resume = createResume({ provider, loginPage, clock })
   const policy = createAccountPolicy(users, settings, log)
 
   // Jobs and mails. When they look up a disabled user, the links mailed to that user become void.
-  const watchedUsers = usersVoidingLinks(users, store)
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
   const checkMail = createMailCheck(clock, refreshTokens, transport)
   const sender = createMailSender(settings, clock, refreshTokens, transport)
+  const watching = { ...common, users: usersVoidingLinks(users, store) }
   const mailQueue = createMailQueue({
-    store,
-    users: watchedUsers,
+    ...watching,
     clients: { identify: clients.identify, appsOf: notifications.appsOf },
-    keyed,
     oauthUrl,
     views,
     globalLimit: createGlobalLimit(limits, settings, clock.now),
     sender,
-    ...common,
   })
 
   // The flows.
   const flows = createFlows({
-    store,
-    users: watchedUsers,
+    ...watching,
     mailQueue,
     passwords: { ...passwordRules, hash: hashPassword, forgetTries },
     sessions: { ...sessions, liveOf: liveSession },
     clients: notifications,
-    keyed,
     requesterOf,
-    ...common,
   })
   const { passwordReset, invitation, verification, waitingLogins, notMe } = flows
   const unfinished = { resets: passwordReset, invitations: invitation }
-  const maintained = { settingsKeeper, keyRing, store, unfinished, mailQueue }
-  const maintenance = createMaintenance({ ...maintained, clock, log })
+  const maintained = { settingsKeeper, keyRing, unfinished, mailQueue }
+  const maintenance = createMaintenance({ ...maintained, ...common })
 
   // What browsers see.
   const { beforeForgotPassword, responseDelay, oauthPath, trustedProxies } = checked
@@ -184,10 +177,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const adminApi = createAdminApi(
     {
       options: checked,
-      store,
-      users,
       settingsKeeper,
-      keyed,
       flows,
       clients: notifications,
       mailQueue,

@@ -16,11 +16,8 @@ import type { PageParts } from './pages.ts'
 import type { Route, Visit } from './dispatcher.ts'
 import { finishWaiting, requestOf, type WaitingLoginParts } from './waiting-login.ts'
 
-interface ResendParts extends WaitingLoginParts {
+export interface VerifyEmailParts extends WaitingLoginParts {
   mailForms: MailForms
-}
-
-export interface VerifyEmailParts extends ResendParts {
   sessions: Pick<SeenLogins, 'cutoffsSeenAtLogin'>
   clock: Clock
 }
@@ -143,7 +140,7 @@ async function show(
   pages.show(ctx, { name: 'verify-email', locals: { ...locals, client }, ...page, uiLocales })
 }
 
-export function resendVerification(parts: ResendParts): Route {
+export function resendVerification(parts: VerifyEmailParts): Route {
   return {
     tooMany: 'email_verification_requested',
     post: parts.mailForms.form({

@@ -7,7 +7,7 @@ import type { ClosedLogin, createWaitingLogins } from '../flows/waiting-login.ts
 import type { Clients } from '../oidc/clients.ts'
 import type { createResume } from '../oidc/resume.ts'
 import type { PendingLogin } from '../store/index.ts'
-import type { WaitingFault } from '../views/index.ts'
+import type { Blocked, WaitingFault } from '../views/page-locals.ts'
 import { parseFields } from './input.ts'
 import type { Cooldown } from './mail-forms.ts'
 import type { Page, PageParts } from './pages.ts'
@@ -162,15 +162,14 @@ async function show(
   pages.show(ctx, await endPage(clients, isSignedIn ? 'signed_in' : 'ended', captured))
 }
 
-export interface BlockedLogin {
+export interface BlockedLogin extends Pick<
+  Blocked,
+  'sentTo' | 'mayReplaceEmail' | 'isRenewed' | 'fault'
+> {
   user: User
   login: PendingLogin
   lifetimeMs: number
   waitMs: number | undefined
-  sentTo: string | undefined
-  mayReplaceEmail: boolean
-  isRenewed?: boolean
-  fault?: WaitingFault | undefined
 }
 
 /** The verification page in mode `blocked` (4.8), or in mode `ended` of a login that is over. */

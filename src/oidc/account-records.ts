@@ -54,10 +54,6 @@ export function accountStamp(model: string, payload: AdapterPayload): AccountSta
     : { accountId, second: earliest(second, oauthSecond(model, payload)), seen, cutoff: 'oauth' }
 }
 
-export function withLogin(payload: AdapterPayload, { second, seen }: KnownLogin): AdapterPayload {
-  return { ...payload, [SEEN]: { ...seen, second } }
-}
-
 function seenOf(record: object): DatedLogin {
   const { idp, oauth, second }: Partial<SeenCutoffs & DatedLogin> = Object(
     Reflect.get(record, SEEN),

@@ -41,7 +41,23 @@ export function createAttachment() {
       checkProvider(provider, parts)
       must(!attached, ATTACHED)
       attached = provider
-      addTo(provider, parts)
+      const { sessions, loginPage, routes, pages, browserCookie, log } = parts
+      // Koa can mount the provider without a call of callback(). The first login shows whether our middleware runs.
+      provider.once('interaction.started', () => {
+        if (!sessions.passedOurMiddleware()) log('error', TOO_LATE)
+      })
+      watchAnswers(provider)
+      provider.use(sessions.perRequest)
+      provider.use(sessions.answeringOutages(pages.showOutage))
+      provider.use(restoreRequest)
+      provider.use(loginPage.watch)
+      provider.use(routes)
+      // Drops our cookie after a sign-out (RP-Initiated Logout). Not without a session: the provider does not ask the user then, so any site
+      // could cause it.
+      provider.on('end_session.success', ({ req, res, oidc: { params, session } }) => {
+        const isOut = params?.['logout'] && session?.accountId !== undefined
+        if (isOut && browserCookie.read(req)) browserCookie.drop(res)
+      })
     },
   }
 }
@@ -56,26 +72,6 @@ function checkProvider(provider: Provider, parts: AttachedParts): void {
   checkIssuer(provider, oauthUrl, log)
   // Koa adds this listener in callback().
   must(!provider.listeners('error').includes(provider.onerror), TOO_LATE)
-}
-
-function addTo(provider: Provider, parts: AttachedParts): void {
-  const { sessions, loginPage, routes, pages, browserCookie, log } = parts
-  // Koa can mount the provider without a call of callback(). The first login shows whether our middleware runs.
-  provider.once('interaction.started', () => {
-    if (!sessions.passedOurMiddleware()) log('error', TOO_LATE)
-  })
-  watchAnswers(provider)
-  provider.use(sessions.perRequest)
-  provider.use(sessions.answeringOutages(pages.showOutage))
-  provider.use(restoreRequest)
-  provider.use(loginPage.watch)
-  provider.use(routes)
-  // Drops our cookie after a sign-out (RP-Initiated Logout). Not without a session: the provider does not ask the user then, so any site
-  // could cause it.
-  provider.on('end_session.success', ({ req, res, oidc: { params, session } }) => {
-    const isOut = params?.['logout'] && session?.accountId !== undefined
-    if (isOut && browserCookie.read(req)) browserCookie.drop(res)
-  })
 }
 
 function checkIssuer({ issuer }: Provider, oauthUrl: string, log: Log): void {

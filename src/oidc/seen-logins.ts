@@ -16,14 +16,7 @@ import {
 } from '../store/cutoffs.ts'
 import type { UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import {
-  accountStamp,
-  earliest,
-  type KnownLogin,
-  OAUTH_MODELS,
-  SEEN,
-  withLogin,
-} from './account-records.ts'
+import { accountStamp, earliest, type KnownLogin, OAUTH_MODELS, SEEN } from './account-records.ts'
 import { outcomeOf } from './provider-answers.ts'
 
 const SAVED_BY_HOSTS = new Set(['Session', 'BackchannelAuthenticationRequest'])
@@ -175,7 +168,7 @@ async function withSeenCutoffs(
     parts.memory().logins.get(accountId) ??
     (await formerLogin(model, accountId, former)) ??
     (await requestAsLogin(parts, model, accountId))
-  return login ? withLogin(payload, login) : payload
+  return login ? { ...payload, [SEEN]: { ...login.seen, second: login.second } } : payload
 }
 
 /** The login of the record that is replaced. Hosts save sessions and CIBA requests again, outside our middleware. */

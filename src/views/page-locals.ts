@@ -80,7 +80,7 @@ type ResetPassword = { isFirst?: boolean | undefined } & (
 type AcceptInvitation = ResetPassword | Sent
 
 /** The page of a login that waits. */
-interface Blocked extends Carries {
+export interface Blocked extends Carries {
   mode: 'blocked'
   username: string
   /** Where the mail goes; the page shows it masked. `undefined`: the account has no address. */
