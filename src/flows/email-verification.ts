@@ -146,16 +146,13 @@ async function refuse(
   return faultOf(token, reason)
 }
 
-/** What proves a mailbox: a link, or the code of a login. */
-type Proof = Mailed<Pick<Token, 'id' | 'userId' | 'email' | 'addressId' | 'parameters'>>
-
 /**
- * `taken`: another account has the other address, which only the owner of its mailbox is told. `changed`: another request verified the
- * address, or its links were voided just now.
+ * Verifies the address of a proof: of a link, or of the code of a login. `taken`: another account has the other address, which only the owner
+ * of its mailbox is told. `changed`: another request verified the address, or its links were voided just now.
  */
 async function verifyAddress(
   parts: FlowParts,
-  proof: Proof,
+  proof: Mailed<Pick<Token, 'id' | 'userId' | 'email' | 'addressId' | 'parameters'>>,
   by: Requester,
   goesOn: string | undefined,
 ): Promise<'verified' | 'taken' | 'changed'> {

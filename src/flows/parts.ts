@@ -23,7 +23,12 @@ export interface CommonParts {
 export interface FlowParts extends CommonParts, RequestParts {
   store: AccountFlowsStore
   users: UserStore
-  passwords: Passwords
+  passwords: Pick<PasswordRules, 'isAsked' | 'validate'> & {
+    /** @param by - decides the place in the queue. */
+    hash(password: string, by: Requester): Promise<string>
+    /** After that, the user may sign in from that network. */
+    forgetTries(account: User, by: Requester): Promise<void>
+  }
   sessions: AccountSessions
   clients: ClientNotifications
   keyed: Keyed
@@ -33,13 +38,6 @@ export interface FlowParts extends CommonParts, RequestParts {
 export interface PasswordLinkParts extends FlowParts {
   kind: PasswordLinkKind
   tokens: AccountFlowsStore['resetTokens']
-}
-
-interface Passwords extends Pick<PasswordRules, 'isAsked' | 'validate'> {
-  /** @param by - decides the place in the queue. */
-  hash(password: string, by: Requester): Promise<string>
-  /** After that, the user may sign in from that network. */
-  forgetTries(account: User, by: Requester): Promise<void>
 }
 
 /** Sessions at the provider. Those of later logins stay. */

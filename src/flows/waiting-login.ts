@@ -81,12 +81,11 @@ export function createWaitingLogins(parts: FlowParts) {
   }
 
   // Each turn has an id, so that no request gives back the turn of another request.
-  async function inTurn(id: string, goOn: () => Promise<void>) {
+  async function inTurn(id: string, goOn: () => Promise<boolean>) {
     const turn = newId()
     try {
-      if (!(await pendingLogins.setTurn(id, turn, clock.now()))) return false
-      await goOn()
-      return true
+      if (!(await pendingLogins.setTurn(id, turn, clock.now()))) return 'continued'
+      return (await goOn()) ? undefined : 'ended'
     } catch (error) {
       // If that fails too, the turn stays taken, and a new login is needed.
       await pendingLogins.setTurn(id, turn, undefined).catch(() => {})
@@ -129,14 +128,18 @@ export function createWaitingLogins(parts: FlowParts) {
       return !pending || (isVoid(pending) && pending.continuedAt !== undefined)
     },
 
-    /** Runs `goOn` in the one turn of the login. If that fails, the turn is given back. `false`: the turn was taken before. */
+    /**
+     * Runs `goOn` in the one turn of the login. If that fails, the turn is given back. `continued`: the turn was taken before. `ended`: the
+     * answer of `goOn` was `false`.
+     */
     inTurn,
 
     /** The same, and then ends the login. Its link still verifies the address, but does not sign the user in. */
-    leave: (id: string, goOn: () => Promise<void>) =>
+    leave: (id: string, goOn: () => Promise<boolean>) =>
       inTurn(id, async () => {
-        await goOn()
+        const isDone = await goOn()
         await pendingLogins.change({ id }, { isVoid: true })
+        return isDone
       }),
   }
 }

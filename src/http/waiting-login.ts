@@ -64,19 +64,21 @@ async function takeOtherAddress(
   const isRenewed = outcome === 'replaced'
   if (outcome === 'over' || isRenewed)
     return show(parts, visit, await find(parts, visit, found.login.id), { isRenewed })
-  const fault = typeof outcome === 'number' ? tooOften(outcome) : { reason: outcome }
-  await show(parts, visit, found, { fault: { ...fault, typed } })
+  await show(parts, visit, found, { fault: { ...faultOf(outcome, 'too_often'), typed } })
 }
 
-const tooOften = (waitMs: number) => ({ reason: 'too_often' as const, waitMs })
+/** A number: milliseconds to wait. */
+const faultOf = (outcome: WaitingFault['reason'] | number, tooMany: WaitingFault['reason']) =>
+  typeof outcome === 'number' ? { reason: tooMany, waitMs: outcome } : { reason: outcome }
 
 /** Goes on to the client if the address is verified. The right code verifies it. */
 async function goOn(parts: WaitingLoginParts, visit: Visit, found: OpenLogin, code = '') {
   const { status, login } = found
-  const outcome =
-    status === 'verified' ? 'confirmed' : await confirmByCode(parts, visit, found, code)
-  if (outcome === 'confirmed') return finishWaiting(parts, visit, login)
-  if (outcome) return show(parts, visit, found, { fault: outcome })
+  if (status === 'verified') return finishWaiting(parts, visit, login)
+  if (code.trim() === '') return show(parts, visit, found, { fault: { reason: 'not_yet' } })
+  const outcome = await parts.verification.confirmByCode(found, code, visit.requester)
+  if (outcome === 'right') return finishWaiting(parts, visit, login)
+  if (outcome !== 'over') return show(parts, visit, found, { fault: faultOf(outcome, 'too_many') })
   const now = await find(parts, visit, login.id)
   await ('user' in now ? goOn(parts, visit, now) : show(parts, visit, now))
 }
@@ -95,27 +97,11 @@ export async function finishWaiting(
     return pages.show(ctx, await endPage(clients, 'signed_in', captured))
   if (!(await clients.mayFinish(ctx, captured)))
     return pages.show(ctx, await endPage(clients, 'verified', captured))
-  let isFinished = true
-  const wentOn = await waitingLogins.inTurn(id, async () => {
+  const status = await waitingLogins.inTurn(id, async () => {
     await resume.endForeignSession(ctx, captured.login.accountId)
-    isFinished = await resume.finishInWindow(ctx, next, captured)
+    return resume.finishInWindow(ctx, next, captured)
   })
-  if (!wentOn || !isFinished)
-    await show(parts, visit, { status: wentOn ? 'ended' : 'continued', captured })
-}
-
-/** Verifies the address by a code. `undefined`: the login is over, or the account has changed. */
-async function confirmByCode(
-  { verification }: WaitingLoginParts,
-  { requester }: Visit,
-  found: OpenLogin,
-  code: string,
-): Promise<'confirmed' | WaitingFault | undefined> {
-  if (code.trim() === '') return { reason: 'not_yet' }
-  const outcome = await verification.confirmByCode(found, code, requester)
-  if (typeof outcome === 'number') return { reason: 'too_many', waitMs: outcome }
-  if (outcome === 'unread' || outcome === 'wrong' || outcome === 'taken') return { reason: outcome }
-  return outcome === 'right' ? 'confirmed' : undefined
+  if (status) await show(parts, visit, { status, captured })
 }
 
 /** The request goes back to the client, or to the login page. */
@@ -128,20 +114,18 @@ async function leave(
   const { waitingLogins, clients, resume } = parts
   const { ctx, next } = visit
   const mayGoBack = await clients.mayFinish(ctx, captured)
-  const isLeft = await waitingLogins.leave(id, async () => {
+  const status = await waitingLogins.leave(id, async () => {
     if (mayGoBack) await resume[how](ctx, next, captured)
+    return mayGoBack
   })
-  if (!isLeft || !mayGoBack)
-    await show(parts, visit, { status: isLeft ? 'ended' : 'continued', captured })
+  if (status) await show(parts, visit, { status, captured })
 }
-
-type Found = OpenLogin | ClosedLogin
 
 /** Says "signed in" only if this browser is: the session may be over, or its cookie came after this request was sent. */
 async function show(
   parts: WaitingLoginParts,
   visit: Visit,
-  found: Found,
+  found: OpenLogin | ClosedLogin,
   told: Pick<BlockedLogin, 'fault' | 'isRenewed'> = {},
 ) {
   const { ctx, requester } = visit
