@@ -1,10 +1,9 @@
 /**
  * The flows, each in the file of its section: `password-link.ts` (3.1), `email-verification.ts`, `waiting-login.ts` and `login-code.ts`
  * (3.2), `new-password.ts` (3.3), `asked-by-host.ts` (3.4, 3.8), `end-sessions.ts` (3.5), `not-me.ts` (3.6). `account.ts` answers a reset without a
- * password (3.7). `email-changed.ts` (3.8) is for a host that changed an address. No flow knows a page, a mail server or a database.
+ * password (3.7). No flow knows a page, a mail server or a database.
  */
-import { invite, sendVerification } from './asked-by-host.ts'
-import { emailChanged } from './email-changed.ts'
+import { emailChanged, invite, sendVerification } from './asked-by-host.ts'
 import { createEmailVerification } from './email-verification.ts'
 import { endSessions, passwordChanged } from './end-sessions.ts'
 import { createNotMe } from './not-me.ts'

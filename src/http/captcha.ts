@@ -1,4 +1,4 @@
-import { must, type refuseWeak } from '../errors.ts'
+import { must, type RefuseWeak } from '../errors.ts'
 import { isInTheClear } from '../settings/addresses.ts'
 
 const DIRECTIVES = [
@@ -39,8 +39,6 @@ const KEYWORDS = new Map<unknown, readonly Directive[]>([
 /** An address as CSP writes it: a host, or all hosts below a domain that is not top-level. A port and a path may follow. */
 const ADDRESS =
   /^https?:\/\/(?:\*\.[a-z\d-]+\.)?[a-z\d-]+(?:\.[a-z\d-]+)*(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i
-
-type RefuseWeak = ReturnType<typeof refuseWeak>
 
 /**
  * @param refuse - is called for an address whose content a stranger on the network can change.
