@@ -47,8 +47,8 @@ export interface MailLink extends Omit<
 > {
   /** The id of its token. Left out: the link leads to a public page, or there is none. */
   id?: string
-  /** The language of the mail, and of the pages that the link opens. */
-  locale: string
+  /** The language of the mail, and of the pages that the link opens. Left out: no page needs it. */
+  locale?: string
 }
 
 /** A link to a password form. Only the newest link of an account is live. */
@@ -85,29 +85,22 @@ const verificationMail: MailBehaviour = {
     const { token, record, shown } = newLinkToken(parts, 'email_verification', job, recipient)
     const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
     // Another address that is not awaited any more stays so.
-    const prolonged = new Set([
-      pending?.other ? undefined : pending?.id,
-      recipient.awaited?.loginId,
-    ])
-    for (const id of prolonged) if (id) await pendingLogins.change({ id }, { purgeAt })
+    const own = pending?.other ? undefined : pending?.id
+    for (const id of new Set([own, recipient.awaited?.loginId]))
+      if (id) await pendingLogins.change({ id }, { purgeAt })
     // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
     const pendingLoginId = job.pendingLoginId ?? pending?.id
     await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
     const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
-    const waiting =
-      pending && !pending.continuedAt && isUnchanged(pending, user) ? pending : undefined
+    const waits = pending && !pending.continuedAt && isUnchanged(pending, user)
     // The mail shows a code only if the waiting page accepts one.
-    const isShown = waiting && isWaitingPage(waiting)
+    const isShown = waits && isWaitingPage(pending)
+    const code = isShown && loginCodes.codeOf(pending.id, recipient.awaited?.id)
     return {
       ...shown,
       link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
-      ...(isShown && {
-        login: {
-          code: loginCodes.codeOf(waiting.id, recipient.awaited?.id),
-          at: waiting.createdAt,
-        },
-      }),
-      isEntered: !waiting,
+      login: code ? { code, at: pending.createdAt } : undefined,
+      isEntered: !waits,
       locale,
     }
   },
@@ -126,8 +119,7 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
       const { user } = recipient
       if (answerToReset(user, parts) !== 'elsewhere')
         return makeResetLink(parts, job, recipient, parameters)
-      const locale = localeOf(parts, job, user)
-      return { link: '', signsInElsewhere: elsewhereOf(user), locale }
+      return { link: '', signsInElsewhere: elsewhereOf(user) }
     },
   },
 
@@ -149,32 +141,24 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
   },
 
   /** The notice of a changed address, to the one before. */
-  email_changed: {
-    makeLink: async (parts, job, { user }) => ({ link: '', locale: localeOf(parts, job, user) }),
-  },
+  email_changed: { makeLink: async () => ({ link: '' }) },
 }
 
 /** Writes the text; beside a link, with a new token for "This wasn't me" at each attempt. The words are in `views/mails.ts`. */
 export async function writeMail(
-  { views, store, oauthUrl, clock }: MailParts,
+  parts: MailParts,
   job: MailJob,
-  { user, email, awaited }: Recipient,
-  { locale, ...shown }: Omit<MailLink, 'id'>,
+  recipient: Recipient,
+  { locale = localeOf(parts, job, recipient.user), ...shown }: Omit<MailLink, 'id'>,
   clientName: string | undefined,
 ): Promise<OutgoingMail> {
+  const { views, store, oauthUrl, clock } = parts
   const { kind, requester, requestedAt } = job
+  const { user, email, awaited } = recipient
   const token = newToken()
-  const createdAt = clock.now()
-  const record = {
-    id: hashToken(token),
-    kind,
-    userId: user.id,
-    ...heldAddress(email, awaited),
-    locale,
-    ...orderOf(job, job.attempts),
-    createdAt,
-    purgeAt: new Date(createdAt.getTime() + NOT_ME_MS),
-  }
+  const now = clock.now()
+  const purgeAt = new Date(now.getTime() + NOT_ME_MS)
+  const record = { ...mailed(job, recipient, now), id: hashToken(token), kind, locale, purgeAt }
   // A mail without a link has nothing to take back.
   if (shown.link) await store.notMeTokens.issue(record)
   const locals = {
@@ -191,44 +175,36 @@ export async function writeMail(
   return { ...rendered, to: awaited?.email ?? email, kind }
 }
 
-/** A record of a mail to an awaited address stores the id of that address in its place. */
-const heldAddress = (email: string, awaited: Recipient['awaited']) => ({
+/** What the records of both tokens of a mail hold: of an awaited address only the id. */
+const mailed = (job: MailJob, { user, email, awaited }: Recipient, createdAt: Date) => ({
+  userId: user.id,
   email: awaited ? '' : email,
   addressId: awaited?.id,
+  ...orderOf(job, job.attempts),
+  createdAt,
 })
 
 /** Makes a token, the record of it, and what the mail says about it. */
-function newLinkToken(
-  { settings, clock }: MailParts,
-  kind: LinkKind,
-  job: MailJob,
-  { user: { id: userId, passwordHash }, email, awaited }: Recipient,
-) {
+function newLinkToken(parts: MailParts, kind: LinkKind, job: MailJob, recipient: Recipient) {
+  const { settings, clock } = parts
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
-  const createdAt = clock.now()
+  const now = clock.now()
   const token = newToken()
+  const digestOf = kind === 'password_reset' ? resetDigest : passwordDigest
   const record = {
+    ...mailed(job, recipient, now),
     id: newId(),
     tokenHash: hashToken(token),
-    userId,
-    ...heldAddress(email, awaited),
-    passwordDigest: (kind === 'password_reset' ? resetDigest : passwordDigest)(passwordHash),
-    ...orderOf(job, job.attempts),
-    createdAt,
-    expiresAt: new Date(createdAt.getTime() + lifetimeMs),
+    passwordDigest: digestOf(recipient.user.passwordHash),
+    expiresAt: new Date(now.getTime() + lifetimeMs),
   }
   return { token, record, shown: { id: record.id, lifetimeMs } }
 }
 
 /** @param uiLocales - of the login that waits for the mail. */
-function localeOf(
-  { views }: MailParts,
-  { requester }: MailJob,
-  { locale: user }: User,
-  uiLocales?: unknown,
-) {
+function localeOf({ views }: MailParts, { requester }: MailJob, user: User, uiLocales?: unknown) {
   // The request of an admin does not show the reader's language.
-  if (requester.isAdmin) return views.localeFor({ user })
+  if (requester.isAdmin) return views.localeFor({ user: user.locale })
   const asked = requester.uiLocales ?? (typeof uiLocales === 'string' ? uiLocales : undefined)
-  return views.localeFor({ asked, user, accepted: requester.acceptLanguage })
+  return views.localeFor({ asked, user: user.locale, accepted: requester.acceptLanguage })
 }
