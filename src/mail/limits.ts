@@ -2,16 +2,14 @@
  * Limits on mails for an account and for a mailbox. A request over a limit ends without a mail, before it changes anything. An account
  * without a usable link still gets its spare mail, so strangers cannot lock a user out. A notice waits instead.
  */
-import type { UserStore } from '../contract/index.ts'
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { passwordDigest } from '../crypto/password.ts'
-import type { Keyed } from '../crypto/keyed.ts'
 import { answerToReset } from '../flows/account.ts'
 import { hasUsableLink } from '../flows/link-state.ts'
-import type { CommonParts } from '../flows/parts.ts'
+import type { FlowParts } from '../flows/parts.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore, JobRecord, MailJob, RateLimits } from '../store/index.ts'
+import type { JobRecord, MailJob, RateLimits } from '../store/index.ts'
 import type { Recipient } from './sending.ts'
 
 const MINUTE_MS = 60_000
@@ -21,11 +19,7 @@ const DAY_MS = 24 * HOUR_MS
 /** The worker counts a request somewhat later than the page, which says when the user may ask again. */
 const COUNTED_LATER_MS = 1_000
 
-export interface LimitParts extends CommonParts {
-  store: AccountFlowsStore
-  users: UserStore
-  keyed: Keyed
-}
+type LimitParts = Pick<FlowParts, 'settings' | 'store' | 'users' | 'keyed' | 'clock'>
 
 /** What is counted, the window in milliseconds, and the most hits in it. A 0 means that there is no such limit. */
 type Limit = [key: string, windowMs: number, most: number]

@@ -1,11 +1,12 @@
 import type { IdentifiedClient, RequestParameters } from '../contract/index.ts'
 import type { ClientNotifications } from '../flows/client-notifications.ts'
 import type { Views } from '../views/index.ts'
-import type { GlobalLimit, LimitParts } from './limits.ts'
+import type { CommonParts, FlowParts } from '../flows/parts.ts'
+import type { GlobalLimit } from './limits.ts'
 import type { MailSender } from './sending.ts'
 
 /** What a job needs on its way to a mail that has left. */
-export interface MailParts extends LimitParts {
+export interface MailParts extends CommonParts, Pick<FlowParts, 'store' | 'users' | 'keyed'> {
   clients: Pick<ClientNotifications, 'appsOf'> & {
     /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
     identify(parameters: RequestParameters): Promise<IdentifiedClient>
