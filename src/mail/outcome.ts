@@ -39,10 +39,7 @@ export async function recordRequested(parts: MailParts, job: MailJob, reason?: N
   await parts.audit({ ...event, id: `blocked:${id}`, type: 'email_login_blocked' })
 }
 
-/** A mail that left, and whether it had a link. */
-export type RecordedMail = SentMail & { link: 'none' | undefined }
-
-export const recordSent = ({ audit, clock }: MailParts, job: MailJob, sent: RecordedMail) =>
+export const recordSent = ({ audit, clock }: MailParts, job: MailJob, sent: SentMail) =>
   audit({
     ...about(job),
     ...detailsOf(job.kind, { message_id: sent.messageId, queue_id: sent.queueId, link: sent.link }),
@@ -97,15 +94,11 @@ export async function endJob(parts: MailParts, job: MailJob, reason: NoMail): Pr
 }
 
 /** Records why, and ends the job. For a job whose request is recorded without a reason. */
-export async function endUnsent(
-  parts: MailParts,
-  job: MailJob,
-  reason: NoMail,
-): Promise<undefined> {
+export async function endUnsent(parts: MailParts, job: MailJob, reason: NoMail) {
   // Its process may have sent the mail, and died before it could remove the job.
   const why = reason === 'expired' && (await wasSent(parts, job)) ? 'sent_before' : reason
   if (why !== 'sent_before') await recordFailed(parts, job, why)
-  await endJob(parts, job, why)
+  return endJob(parts, job, why)
 }
 
 /** Makes a dead letter of a job, and voids its links up to this attempt. `false`: another worker has it. */

@@ -7,18 +7,10 @@ import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import { backoffMs, createWakeUps, createWorker } from '../jobs/worker.ts'
 import type { MailJob, MailStage, NewMailJob } from '../store/index.ts'
 import { MAIL_BEHAVIOUR, writeMail } from './make-mail.ts'
-import {
-  endUnsent,
-  giveUp,
-  isHeld,
-  isInTime,
-  recordFailed,
-  recordSent,
-  type RecordedMail,
-} from './outcome.ts'
+import { endUnsent, giveUp, isHeld, isInTime, recordFailed, recordSent } from './outcome.ts'
 import type { MailParts } from './parts.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
-import type { MailSlot, Recipient } from './sending.ts'
+import type { MailSlot, Recipient, SentMail } from './sending.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */
@@ -114,11 +106,8 @@ async function tidy(parts: MailParts, claim: () => Promise<MailJob[]>): Promise<
     const message = 'a mail job is damaged and cannot be read; it is a dead letter now'
     log('error', message, { job, reason: 'unreadable' })
   }
-  for (;;) {
-    const jobs = await claim()
-    if (jobs.length === 0) return
+  for (let jobs = await claim(); jobs.length > 0; jobs = await claim())
     await Promise.all(jobs.map((job) => endUnsent(parts, job, 'expired')))
-  }
 }
 
 /** @param stop - aborts when the job must be given back. */
@@ -166,7 +155,7 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
 }
 
 // The mail has left. A short outage of the database, or an event that cannot be recorded, must not send it again.
-async function settle(parts: MailParts, job: MailJob, sent: RecordedMail, stop: AbortSignal) {
+async function settle(parts: MailParts, job: MailJob, sent: SentMail, stop: AbortSignal) {
   const { store, clock, log } = parts
   for (;;) {
     try {

@@ -38,16 +38,14 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
     return endJob(parts, job, user)
   }
   const recipient = await recipientIn(parts, job, user)
-  const [to, refusal] =
-    typeof recipient === 'string' ? [undefined, recipient] : [recipient, undefined]
-  const lease = await takeLease(parts, job, user, to)
+  const lease = await takeLease(parts, job, user, recipient)
   if (lease === 'lost') return undefined
   const found = { ...job, accountId: user.id }
   if (lease === 'throttled') {
     await recordRequested(parts, found, lease)
     return endJob(parts, job, lease)
   }
-  await recordRequested(parts, found, refusal)
+  await recordRequested(parts, found, typeof recipient === 'string' ? recipient : undefined)
   if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
   // After an outage, a user must not get two mails at once.
   const isLate = parts.clock.now().getTime() - job.requestedAt.getTime() > PROMPT_MS
@@ -58,11 +56,11 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
 }
 
 /** Returns the end of the lease in which the job is to be sent. `lost`: this worker has no lease any more. */
-async function takeLease(parts: MailParts, job: MailJob, user: User, to: Recipient | undefined) {
+async function takeLease(parts: MailParts, job: MailJob, user: User, to: Recipient | NoMail) {
   const { store, clock } = parts
   // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing.
-  const msOver = to ? await msOverLimit(parts, job, to) : 0
-  if (to && msOver > 0) {
+  const msOver = typeof to === 'string' ? 0 : await msOverLimit(parts, job, to)
+  if (typeof to !== 'string' && msOver > 0) {
     if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
     // If another process has the job now, that process needs the spare.
     if (!(await isHeld(parts, job))) return 'lost'
@@ -106,11 +104,7 @@ async function userOf(parts: MailParts, { kind, accountId, identifier }: MailJob
 }
 
 /** Where the mail goes, or why it goes nowhere. */
-async function recipientIn(
-  parts: MailParts,
-  job: MailJob,
-  user: User,
-): Promise<Recipient | NoMail> {
+async function recipientIn(parts: MailParts, job: MailJob, user: User) {
   const { kind, sendTo } = job
   // A notice of a change to an account leaves, whatever the account's state is by then.
   if (sendTo !== undefined) return isMailAddress(sendTo) ? { user, email: sendTo } : 'bad_address'

@@ -17,12 +17,14 @@ export interface OutgoingMail extends Pick<TransportMail, 'to' | 'subject' | 'te
   kind?: MailKind
 }
 
-/** The ids of a mail that left. */
+/** A mail that left. */
 export interface SentMail {
   /** With its angle brackets. `undefined`: the mail has no message id of this package. */
   messageId?: string
   /** The id at the mail server or the transport. `undefined`: its answer contained none. */
   queueId?: string
+  /** `undefined`: it has a link. */
+  link?: 'none' | undefined
 }
 
 /** For one mail. */
