@@ -75,11 +75,7 @@ export function createClientLogouts(parts: ClientLogoutParts) {
 const STOPPED: LogoutFailure = { reason: 'stopped', isFinal: false }
 
 /** `undefined`: the client was notified. */
-async function notify(
-  parts: ClientLogoutParts,
-  job: ClientLogoutJob,
-  stop: AbortSignal,
-): Promise<LogoutFailure | undefined> {
+async function notify(parts: ClientLogoutParts, job: ClientLogoutJob, stop: AbortSignal) {
   const { signal, cancel } = timeout(parts.clock, ATTEMPT_MS, stop)
   try {
     return await unlessAborted(signal, () => parts.notify(job, signal))
@@ -125,22 +121,18 @@ async function recordFailed(
   reason: string,
   last?: string,
 ) {
-  const { details, ...whose } = about(job)
   const which = reason === 'gave_up' ? reason : 'first'
-  log('warn', 'a client was not notified of an ended account', {
-    client: job.clientId,
-    reason,
-  })
+  const message = 'a client was not notified of an ended account'
+  log('warn', message, { client: job.clientId, reason })
   await audit({
     id: `client_logout_failed:${which}:${job.id}`,
     type: 'client_logout_failed',
     at: clock.now(),
-    ...whose,
+    ...about(job, last),
     reason,
-    details: { ...details, ...(last && { last }) },
   })
 }
 
-function about({ accountId, clientId, attempts }: ClientLogoutJob) {
-  return { accountId, clientId, details: { attempts } }
+function about({ accountId, clientId, attempts }: ClientLogoutJob, last?: string) {
+  return { accountId, clientId, details: { attempts, ...(last && { last }) } }
 }

@@ -62,8 +62,13 @@ export function createMaintenance(parts: MaintenanceParts) {
         const wrong = outcome.map(({ key, expected }) => `${key} must be ${expected}`).join('; ')
         throw new TypeError(`initialSettings: ${wrong}`)
       }
-      await checkClock(parts)
-      await checkIssuers(parts)
+      // Cut-offs and expiry compare the times of several processes.
+      const skewMs = clock.now().getTime() - (await store.now()).getTime()
+      if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS)
+        log('warn', 'this clock and that of the database differ: use NTP on both', { skewMs })
+      // Only a warning: a service may move to another address process by process.
+      if (await keyRing.isShared())
+        log('warn', 'another issuer uses this store: each needs a database or a prefix of its own')
       loops = [
         repeat('following the settings', FOLLOW_SETTINGS_MS, settingsKeeper.refresh),
         repeat('noting the keys', NOTE_KEYS_MS, keyRing.note),
@@ -88,25 +93,10 @@ export function createMaintenance(parts: MaintenanceParts) {
     },
 
     async health(): Promise<Health> {
-      if (loops.length === 0 || stopping.signal.aborted) {
-        return { isReady: false, reason: 'not_started' }
-      }
+      const isStarted = loops.length > 0 && !stopping.signal.aborted
+      if (!isStarted) return { isReady: false, reason: 'not_started' }
       const answer = await within(clock, HEALTH_MS, store.now()).catch(() => 'late' as const)
       return answer === 'late' ? { isReady: false, reason: 'database' } : { isReady: true }
     },
   }
-}
-
-// Cut-offs and expiry compare the times of several processes.
-async function checkClock({ clock, store, log }: MaintenanceParts) {
-  const skewMs = clock.now().getTime() - (await store.now()).getTime()
-  if (Math.abs(skewMs) > CLOCK_TOLERANCE_MS) {
-    log('warn', 'this clock and that of the database differ: use NTP on both', { skewMs })
-  }
-}
-
-// Only a warning: a service may move to another address process by process.
-async function checkIssuers({ keyRing, log }: MaintenanceParts) {
-  if (!(await keyRing.isShared())) return
-  log('warn', 'another issuer uses this store: each needs a database or a prefix of its own')
 }

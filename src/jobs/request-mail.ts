@@ -73,14 +73,12 @@ export const BY_HOST = 'host:'
 
 const OF_FIRST = 'first:'
 
-type NoticeParts = Pick<RequestParts, 'mailQueue' | 'clock'>
-
 /**
  * Requests the mail that reports a changed password, by the id of the end of its sessions. `isFirst`: there was no password before.
  * Repeated, it requests one mail.
  */
 export function requestPasswordNotice(
-  parts: NoticeParts,
+  parts: RequestParts,
   { id, isFirst, isUnverified, ...change }: Notice & { isFirst?: boolean },
 ) {
   const once = {
@@ -93,7 +91,7 @@ export function requestPasswordNotice(
 
 /** The notice goes to `sendTo`, whatever the account's address is by then. */
 export function requestNotice(
-  { mailQueue, clock }: NoticeParts,
+  { mailQueue, clock }: RequestParts,
   notice: Notice & Pick<NewMailJob, 'kind' | 'keepsId'>,
 ): Promise<void> {
   const now = clock.now()
