@@ -26,7 +26,7 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens, s
 
   async function request(used: string | undefined) {
     const { signal, cancel } = timeout(clock, REQUEST_MS)
-    const issued = await requestToken(settings, used, signal).finally(cancel)
+    const issued = await requestToken(settings, signal, used).finally(cancel)
     // Not every answer contains a new refresh token.
     if (used !== undefined) await refreshTokens.keep(used, issued.refreshToken ?? used)
     return issued
@@ -61,10 +61,7 @@ export function createAccessTokens(clock: Clock, refreshTokens: RefreshTokens, s
 export type RefreshTokens = ReturnType<typeof createRefreshTokens>
 
 /** Some endpoints give a new refresh token with each access token. It is kept among the settings, sealed, for all processes. */
-export function createRefreshTokens(
-  { current, refresh, change }: Pick<SettingsKeeper, 'current' | 'refresh' | 'change'>,
-  log: Log,
-) {
+export function createRefreshTokens({ current, refresh, change }: SettingsKeeper, log: Log) {
   let unstored: { next: string; placeOf: string } | undefined
 
   function newest(used: Settings): string | undefined {
@@ -104,12 +101,11 @@ export function createRefreshTokens(
   }
 }
 
+export const endpointOf = ({ smtpOauthTokenEndpoint: endpoint }: Settings) =>
+  endpoint && new URL(endpoint).host
+
 /** Asks the token endpoint with a refresh token, or as the client itself. */
-async function requestToken(
-  settings: Settings,
-  refreshToken: string | undefined,
-  signal: AbortSignal,
-) {
+async function requestToken(settings: Settings, signal: AbortSignal, refreshToken?: string) {
   const { smtpOauthTokenEndpoint: endpoint = '', smtpOauthClientId: clientId = '' } = settings
   const { smtpOauthClientSecret: clientSecret, smtpOauthScope: scope } = settings
   const form = {
@@ -121,11 +117,8 @@ async function requestToken(
   const headers = { Accept: 'application/json' }
   // The secrets are for this address only.
   const request = { method: 'POST', body, headers, redirect: 'manual', signal } as const
-  const { status, text } = await fetch(endpoint, request)
-    .then(async (answer) => ({
-      status: answer.status,
-      text: await textOf(answer, MAX_ANSWER_BYTES),
-    }))
+  const [status, text] = await fetch(endpoint, request)
+    .then(async (answer) => [answer.status, await textOf(answer, MAX_ANSWER_BYTES)] as const)
     .catch((error: unknown) => {
       throw noToken(signal.aborted ? 'out of time' : reachCodeOf(error))
     })

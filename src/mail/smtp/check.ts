@@ -93,10 +93,8 @@ async function checkTransport(
 
 function checkSender(settings: Settings): Finding {
   const { smtpFrom: from } = settings
-  const sender =
-    from === undefined
-      ? 'smtp_from is not set, so the transport chooses the sender'
-      : `the sender is ${from}`
+  const unset = 'smtp_from is not set, so the transport chooses the sender'
+  const sender = from === undefined ? unset : `the sender is ${from}`
   const message = `Mails go to the transport of this server; ${sender}.`
   if (!isSmtpConfigured(settings)) return finding('ok', message)
   const advice =

@@ -1,11 +1,15 @@
 import type { NodemailerError } from 'nodemailer'
+import type { Clock } from '../../../clock.ts'
 import { finding, type Finding, type MailStep } from '../../sending.ts'
+import { endpointOf, type AccessTokens } from '../access-tokens.ts'
 import type { SmtpConnection, SmtpSettings } from '../connection.ts'
 import { isNoToken } from '../answers.ts'
 
-/** What the check has learnt on the way to the server so far. */
+/** A check under way, and what it has learnt so far. */
 export interface Seen {
   settings: SmtpSettings
+  clock: Clock
+  tokens: AccessTokens
   connection: SmtpConnection
   /** Commands, without secrets, and replies. */
   said: string[]
@@ -39,8 +43,9 @@ export function failed(
   const [login, endpoint] = [loginOf(said), endpointOf(settings)]
   const values = new Map(Object.entries({ ...settings, login, endpoint, code, ...more }))
   const [, error = code] = code.split(' ')
+  const special = `${way} ${error}`
   const wordsIn = (table: Record<string, string>) => {
-    const words = table[`${way} ${error}`] ?? table[way] ?? ''
+    const words = table[SAME[special] ?? special] ?? table[way] ?? ''
     return words.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values.get(name)))
   }
   const isForNow = more.reply !== undefined && code.startsWith('4')
@@ -72,9 +77,6 @@ function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Se
 export const isGreeted = ({ heard }: Seen) => (heard[0] ?? '').startsWith('220')
 export const offersTls = ({ heard }: Seen) => heard.some((each) => /[ -]STARTTLS\b/i.test(each))
 
-export const endpointOf = ({ smtpOauthTokenEndpoint: endpoint }: SmtpSettings) =>
-  endpoint && new URL(endpoint).host
-
 /** The login command that was said. */
 export function loginOf(said: string[]): string {
   const command = said.findLast((each) => each.startsWith('AUTH ')) ?? 'AUTH'
@@ -83,10 +85,11 @@ export function loginOf(said: string[]): string {
 
 const LATER = 'Try again in a few minutes.'
 const CHECK_CLOCK = 'The clock of this machine says {today}: check that it is right.'
-const WANTS_TLS = 'Set smtp_tls to starttls, or to implicit on port 465.'
-const REFUSED_CLIENT = 'The token endpoint {endpoint} refuses this client ({code}).'
-const CHECK_CLIENT =
-  'Check smtp_oauth_client_id and smtp_oauth_client_secret. A secret may have expired: make a new one at the provider.'
+/** Failures that have the words of another one. */
+const SAME: Record<string, string> = {
+  'auth 538': 'auth 530',
+  'refused token unauthorized_client': 'refused token invalid_client',
+}
 
 /** What happened, by the way in which a step fails. */
 const MESSAGES: Record<string, string> = {
@@ -109,8 +112,7 @@ const MESSAGES: Record<string, string> = {
     '{way}: the certificate is signed only by itself ({code}).',
   token: 'No access token came from {endpoint} ({code}).',
   'refused token': 'The token endpoint {endpoint} gives no access token ({code}).',
-  'refused token invalid_client': REFUSED_CLIENT,
-  'refused token unauthorized_client': REFUSED_CLIENT,
+  'refused token invalid_client': 'The token endpoint {endpoint} refuses this client ({code}).',
   'refused token invalid_grant':
     'The token endpoint {endpoint} refuses the refresh token ({code}).',
   'refused token invalid_scope': 'The token endpoint {endpoint} refuses the scope ({code}).',
@@ -118,7 +120,6 @@ const MESSAGES: Record<string, string> = {
   'auth token': 'The mail server refuses the access token with {login} ({code}).',
   'auth token 504': 'The server refuses the login with {login} ({code}).',
   'auth 530': 'The server wants TLS before the login ({code}).',
-  'auth 538': 'The server wants TLS before the login ({code}).',
   'auth ENOAUTH': 'A login is set, but the server offers no login here.',
   from: 'The server refuses the sender {smtpFrom} ({code}).',
   'from 530': 'The server wants a login first ({code}).',
@@ -152,8 +153,8 @@ const ADVICE: Record<string, string> = {
     'Set smtp_host to one of these names if it is the same server.',
   token: 'Check smtp_oauth_token_endpoint, and that this machine reaches it.',
   'refused token': 'Look up the error code of its answer, and check smtp_oauth_token_endpoint.',
-  'refused token invalid_client': CHECK_CLIENT,
-  'refused token unauthorized_client': CHECK_CLIENT,
+  'refused token invalid_client':
+    'Check smtp_oauth_client_id and smtp_oauth_client_secret. A secret may have expired: make a new one at the provider.',
   'refused token invalid_grant':
     'It expired or was revoked. Sign in at the provider again, and set the new smtp_oauth_refresh_token.',
   'refused token invalid_scope':
@@ -163,8 +164,7 @@ const ADVICE: Record<string, string> = {
     'The token endpoint did its part. Check smtp_username (the mailbox) and smtp_oauth_scope. Check that this client may send as this mailbox.',
   'auth token 504': 'It does not support XOAUTH2: check smtp_host, or set smtp_auth to password.',
   'auth 504': 'It offers no login method that is supported here: PLAIN, LOGIN or CRAM-MD5.',
-  'auth 530': WANTS_TLS,
-  'auth 538': WANTS_TLS,
+  'auth 530': 'Set smtp_tls to starttls, or to implicit on port 465.',
   'auth ENOAUTH':
     'Many servers offer a login only over TLS and on port 587, not 25. If this server needs no login, remove yours.',
   from: 'Set smtp_from to an address that this login may send from, or register its domain with the provider.',

@@ -3,19 +3,11 @@ import { TLSSocket } from 'node:tls'
 import { later, type Clock } from '../../../clock.ts'
 import { isLoopbackHost, isMailAddress } from '../../../settings/addresses.ts'
 import { finding, type CheckedStep, type Finding, type MailCheckOptions } from '../../sending.ts'
-import { createAccessTokens, type AccessTokens, type RefreshTokens } from '../access-tokens.ts'
+import { createAccessTokens, endpointOf, type RefreshTokens } from '../access-tokens.ts'
 import { shown } from '../answers.ts'
 import { composeMail } from '../compose.ts'
 import { logsInByToken, smtpConnection, tlsPolicy, type SmtpSettings } from '../connection.ts'
-import {
-  endpointOf,
-  explain,
-  failed,
-  isGreeted,
-  loginOf,
-  offersTls,
-  type Seen,
-} from './failures.ts'
+import { explain, failed, isGreeted, loginOf, offersTls, type Seen } from './failures.ts'
 
 /** How long the other side has to answer, in total. */
 export const CHECK_MS = 30_000
@@ -48,7 +40,7 @@ export async function checkServer(
       },
     },
   })
-  const seen: Seen = { settings, connection, said, heard, isLate: false }
+  const seen: Seen = { settings, clock, tokens, connection, said, heard, isLate: false }
   const steps: CheckedStep[] = []
   const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
   const add = ({ reply, ...finding }: Finding) => {
@@ -62,7 +54,7 @@ export async function checkServer(
     connection.socket.destroy()
   })
   try {
-    for await (const finding of walk(seen, options, clock, tokens)) add(finding)
+    for await (const finding of walk(seen, options)) add(finding)
   } catch (error) {
     add(explain(nextStep(), error, seen))
   } finally {
@@ -73,13 +65,8 @@ export async function checkServer(
 }
 
 /** Yields one finding for each step, in order, until one fails. An error that it throws is the failure of the next step. */
-async function* walk(
-  seen: Seen,
-  { to, mail }: MailCheckOptions,
-  clock: Clock,
-  tokens: AccessTokens,
-): AsyncGenerator<Finding> {
-  const { settings, connection, heard } = seen
+async function* walk(seen: Seen, { to, mail }: MailCheckOptions): AsyncGenerator<Finding> {
+  const { settings, connection, tokens, heard } = seen
   const { smtpHost: host, smtpPort: port, smtpFrom: from } = settings
   const ok = (message: string) => finding('ok', message)
   const taken = (message: string, reply = heard.at(-1)) => finding('ok', message, undefined, reply)
@@ -105,7 +92,7 @@ async function* walk(
   yield isImplicit ? ok(`${at}.`) : taken(`${at}, and the server greets.`, heard[0])
   await greeting
 
-  const tls = checkTls(seen, clock.now())
+  const tls = checkTls(seen)
   yield tls
   if (tls.status === 'failed') return
 
@@ -140,7 +127,8 @@ async function* walk(
 }
 
 /** Checks the connection after the greeting. It refuses an untrusted certificate, as for mails. */
-function checkTls(seen: Seen, now: Date): Finding {
+function checkTls(seen: Seen): Finding {
+  const now = seen.clock.now()
   const policy = tlsPolicy(seen.settings)
   const reply = seen.heard.at(-1) ?? ''
   const socket = seen.connection.smtp._socket
