@@ -2,7 +2,6 @@
 import type { NodemailerError } from 'nodemailer'
 import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
 import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
-import type { SentMail } from '../sending.ts'
 import type { Settings } from '../../settings/table.ts'
 import { defined } from '../../store/kind.ts'
 
@@ -21,13 +20,9 @@ export function answersTheMail(cause: unknown): boolean {
 }
 
 /** The message is logged, so it has codes only; the server's words are beside it, for admins. If the signal aborted, that is the reason. */
-export function errorOf(
-  cause: unknown,
-  { aborted, reason }: AbortSignal,
-  doing: string,
-  settings?: Settings,
-): AccountFlowsError {
-  if (aborted) {
+export function errorOf(cause: unknown, signal: AbortSignal, doing: string, settings?: Settings) {
+  if (signal.aborted) {
+    const reason: unknown = signal.reason
     const isLate = reason instanceof Error && reason.name === 'TimeoutError'
     return failed({ code: isLate ? 'out of time' : 'stopped', step: doing })
   }
@@ -82,11 +77,8 @@ function codesOf(reply: string): string {
 }
 
 /** The server has seen the link by then. So only one id of its answer is kept, and only if it shares no long piece with what was sent. */
-export function receiptOf(
-  messageId: string,
-  sent: string,
-  { response = '', serverMessageId }: Partial<SMTPConnectionSendInfo> = {},
-): SentMail {
+export function receiptOf(messageId: string, sent: string, reply?: SMTPConnectionSendInfo) {
+  const { response = '', serverMessageId } = reply ?? {}
   const isOfMail = (id: string) => sharesPiece(id, sent)
   const queueId = queueIdOf(response, isOfMail)
   const isReplaced =

@@ -31,14 +31,8 @@ export async function handOver(
   const messageId = from && newMessageId(from.address)
   // A transport may write the subject into a header as it is.
   const subject = mail.subject.replaceAll(/\p{Cc}+/gu, ' ')
-  const handed = {
-    ...defined({ from, replyTo, messageId }),
-    to,
-    subject,
-    text,
-    html,
-    headers: headersOf(kind),
-  }
+  const headers = headersOf(kind)
+  const handed = { ...defined({ from, replyTo, messageId }), to, subject, text, html, headers }
   let answer: unknown
   try {
     answer = await unlessAborted(signal, async () => transport.send(handed, signal))
@@ -63,13 +57,10 @@ export async function handOver(
 
 function failure(isRefused: boolean, code: string, reason: string): AccountFlowsError {
   const reply = harmless(reason)
-  return new AccountFlowsError(
-    isRefused ? 'ERR_MAIL_REFUSED' : 'ERR_MAIL_FAILED',
-    isRefused
-      ? `The transport refused the mail for good (${code})`
-      : `The transport did not accept the mail (${code})`,
-    { fault: { step: 'transport', code, ...(reply !== '' && { reply }) } },
-  )
+  const outcome = isRefused ? 'refused the mail for good' : 'did not accept the mail'
+  const fault = { step: 'transport', code, ...(reply !== '' && { reply }) }
+  const errorCode = isRefused ? 'ERR_MAIL_REFUSED' : 'ERR_MAIL_FAILED'
+  return new AccountFlowsError(errorCode, `The transport ${outcome} (${code})`, { fault })
 }
 
 const textOf = (reason: unknown) => (typeof reason === 'string' ? reason : '')
