@@ -74,9 +74,10 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
       const record = toRecord(parts, model, id, payload, expiresIn)
       const isOnce = CONSUMED_ONCE.has(model)
       if (!isOnce && model !== 'ReplayDetection') return records.overwrite(record)
-      const isSaved = await records.save(record, (before) =>
-        isOnce ? !before.consumedAt : isOver(parts, before),
-      )
+      const isSaved = await records.save(record, (before) => {
+        const mayReplace = isOnce ? !before.consumedAt : isOver(parts, before)
+        return mayReplace ? record : undefined
+      })
       if (!isSaved) refuseUsed(model)
     },
 

@@ -106,7 +106,7 @@ export function pendingLogins(logins: Table<PendingLogin>) {
   return {
     /** `false`: the login with this id became void while it waited, and stays. Of the account's others the newest stay: `most` in all. */
     async save(login: PendingLogin, most: number): Promise<boolean> {
-      const isSaved = (await logins.insert(login)) || (await replace(logins, login))
+      const isSaved = await logins.save(login, (before) => renewed(before, login))
       const others = (await newestOf(logins, login.accountId)).filter(({ id }) => id !== login.id)
       // A login that began anew meanwhile stays.
       const end = (other: PendingLogin) =>
@@ -177,12 +177,11 @@ export function pendingLogins(logins: Table<PendingLogin>) {
 }
 
 /** A login that still waits keeps its other address. */
-const replace = (logins: Table<PendingLogin>, login: PendingLogin) =>
-  logins.change(login.id, (before) => {
-    if (before && isVoid(before) && !before.continuedAt) return { next: before, answer: false }
-    const waits = before && !before.continuedAt && isInTime(before, { now: () => login.createdAt })
-    return { next: { ...login, other: waits ? before.other : undefined }, answer: true }
-  })
+function renewed(before: PendingLogin, login: PendingLogin): PendingLogin | undefined {
+  if (isVoid(before) && !before.continuedAt) return undefined
+  const waits = !before.continuedAt && isInTime(before, { now: () => login.createdAt })
+  return { ...login, other: waits ? before.other : undefined }
+}
 
 /** Other limits keep an account below this many. */
 const newestOf = (logins: Table<PendingLogin>, accountId: string) =>

@@ -78,12 +78,12 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     findAll,
 
     insert,
-    /** Inserts a record. If its id is taken, `mayReplace` decides. Returns whether it was saved. */
-    save: async (record: T, mayReplace: (before: T) => boolean): Promise<boolean> =>
+    /** Inserts a record. If its id is taken, `replace` returns the next state; `undefined`: nothing changes. Returns whether it was saved. */
+    save: async (record: T, replace: (before: T) => T | undefined): Promise<boolean> =>
       (await insert(record)) ||
       change(record.id, (before) => {
-        const isKept = before !== undefined && !mayReplace(before)
-        return { next: isKept ? before : record, answer: !isKept }
+        const next = before ? replace(before) : record
+        return { next: next ?? before, answer: next !== undefined }
       }),
     /** Writes the record, whatever exists. */
     overwrite: async (record: T): Promise<void> =>
