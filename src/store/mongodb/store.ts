@@ -87,10 +87,8 @@ export function mongoStore(
 
 async function read(collection: Collection<Kept>, kind: Kind, ids: readonly string[]) {
   const wanted = ids.map(keptText)
-  const documents = await collection
-    .find({ _id: { $in: wanted } })
-    .toArray()
-    .catch(refuse)
+  const filter = { _id: { $in: wanted } }
+  const documents = await collection.find(filter).toArray().catch(refuse)
   const found = new Map(documents.map((document) => [document._id, storedFrom(kind, document)]))
   return wanted.map((id) => found.get(id))
 }
@@ -148,10 +146,7 @@ type Kept = Document & { _id: string }
 const MISSING = Symbol('missing')
 
 /** `undefined`: the change removes the record. */
-function documentOf(
-  { fields, unique }: Kind,
-  { id, revision, next, becomes }: Change,
-): Kept | undefined {
+function documentOf({ fields, unique }: Kind, { id, revision, next, becomes }: Change) {
   if (!next) return undefined
   const was = typeof revision === 'string' ? revision : null
   const document: Kept = { _id: keptText(id), _rev: becomes, _was: was }

@@ -96,11 +96,8 @@ export function mongoUsers(collection: UserCollection): UserStore {
 
     async setFirstPassword(id, email, hash) {
       const hasNone = { password_hash: { $in: [null, ''], $not: { $type: 'array' } } }
-      return isUpdated(
-        id,
-        { ...isEnabledWith(email), ...hasNone },
-        withPassword(hash, { email_verified: true }),
-      )
+      const expected = { ...isEnabledWith(email), ...hasNone }
+      return isUpdated(id, expected, withPassword(hash, { email_verified: true }))
     },
 
     markEmailVerified: async (id, email) => isUpdated(id, isUnverifiedWith(email), verified(true)),
@@ -109,9 +106,7 @@ export function mongoUsers(collection: UserCollection): UserStore {
       isUpdated(id, { email: text(email), email_verified: true }, verified(false)),
 
     replaceEmail: async (id, expected, next) =>
-      isUpdated(id, isUnverifiedWith(expected), {
-        $set: { email: text(next), email_verified: true },
-      }),
+      isUpdated(id, isUnverifiedWith(expected), verified(true, { email: text(next) })),
   }
 }
 
@@ -125,7 +120,9 @@ function text(value: string): string {
   return value
 }
 
-const verified = (email_verified: boolean) => ({ $set: { email_verified } })
+const verified = (email_verified: boolean, others: object = {}) => ({
+  $set: { email_verified, ...others },
+})
 
 const withPassword = (hash: string, others: object = {}) => ({
   $set: { password_hash: text(hash), ...others },
