@@ -14,9 +14,8 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
     const captured = login && open(login.captured, login.id, box)
     if (!captured || !login.other) return captured && { ...login, captured }
     const email = box.open(login.other.email, purposeOfEmail(login.id))
-    return email === undefined
-      ? undefined
-      : { ...login, captured, other: { ...login.other, email } }
+    if (email === undefined) return undefined
+    return { ...login, captured, other: { ...login.other, email } }
   }
   return {
     save: (login, most) =>

@@ -104,17 +104,13 @@ export function refusePassword(
 /** What is wrong with a new password by itself (8). Lengths count code points; nothing is trimmed or folded. */
 function refuseLength(password: string, limits: Limits): RefusedNewPassword | undefined {
   const characters = Array.from(password)
-  const excess = excessOf(characters, limits.maxPasswordLength)
+  let fitting = Math.min(characters.length, limits.maxPasswordLength)
+  while (!isShortEnough(characters.slice(0, fitting).join(''))) fitting--
+  const excess = characters.length - fitting
   if (!isPlain(password)) return { refusal: 'password_invalid', ...(excess > 0 && { excess }) }
   if (excess > 0) return { refusal: 'password_too_long', excess }
   const isTooShort = characters.length < limits.minPasswordLength
   return isTooShort ? { refusal: 'password_too_short' } : undefined
-}
-
-function excessOf(characters: readonly string[], maxLength: number): number {
-  let fitting = Math.min(characters.length, maxLength)
-  while (!isShortEnough(characters.slice(0, fitting).join(''))) fitting--
-  return characters.length - fitting
 }
 
 const HOST_MS = 2_000

@@ -17,11 +17,7 @@ const LINE = /^([0-9A-F]{35}):(\d{1,15})$/i
  * hash, which hundreds of other leaked passwords have too. With padding, the length of its answer says nothing either. `fault` quotes
  * neither question nor answer.
  */
-export async function isInRange(
-  password: string,
-  url: string | undefined,
-  clock: Clock,
-): Promise<boolean | { fault: string }> {
+export async function isInRange(password: string, url: string | undefined, clock: Clock) {
   const hash = createHash('sha1').update(password).digest('hex').toUpperCase()
   const range = `${url ?? PUBLIC_URL}${hash.slice(0, PREFIX_LENGTH)}`
   const { signal, cancel } = timeout(clock, ANSWER_MS)

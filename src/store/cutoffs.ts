@@ -113,10 +113,7 @@ export function seenAll(cutoffs: SessionCutoffs | undefined): SeenCutoffs {
 export const SEEN_NONE: SeenCutoffs = { idp: -1, oauth: -1 }
 
 /** For a login that cut-offs of its own second and of later ones end. */
-export function seenBy(
-  second: number | undefined,
-  cutoffs: SessionCutoffs | undefined,
-): SeenCutoffs {
+export function seenBy(second: number | undefined, cutoffs: SessionCutoffs | undefined) {
   const { idp, oauth } = seenAll(cutoffs)
   const login = { second, seen: undefined }
   return {
