@@ -27,6 +27,7 @@ export function storeCalls(
   const logout = sampleClientLogout({ id: text, accountId: text })
   const notMe = sampleNotMeToken({ id: text, userId: text })
   const event = { id: text, type: 'sessions_ended', at: later(0) } as const
+  const providerRecord = { id: text, model: text, sealed: text }
   const [soon, then] = [later(1), later(2)]
   const ofResets = ['resetTokens', 'invitationTokens'].flatMap((part): Example[] => [
     [`${part}.issue`, token],
@@ -126,12 +127,12 @@ export function storeCalls(
     ['providerRecords.getReadable', text],
     ['providerRecords.find', { equal: { accountId: text }, after: { id: '' }, limit: 1 }],
     ['providerRecords.findAll', { after: { id: text }, limit: 1 }],
-    ['providerRecords.insert', { id: text, model: text, sealed: text }],
-    ['providerRecords.overwrite', { id: text, model: text, sealed: text }],
-    ['providerRecords.save', { id: text, model: text, sealed: text }, () => true],
-    ['providerRecords.change', text, () => ({ next: { id: text, model: text, sealed: text } })],
-    ['providerRecords.update', text, () => ({ id: text, model: text, sealed: text })],
-    ['providerRecords.take', text, () => ({ id: text, model: text, sealed: text })],
+    ['providerRecords.insert', providerRecord],
+    ['providerRecords.overwrite', providerRecord],
+    ['providerRecords.save', providerRecord, () => providerRecord],
+    ['providerRecords.change', text, () => ({ next: providerRecord })],
+    ['providerRecords.update', text, () => providerRecord],
+    ['providerRecords.take', text, () => providerRecord],
     ['providerRecords.updateAll', [{ id: text }], () => undefined],
     ['providerRecords.remove', text],
     ['adapter.upsert', text, {}, 60],
