@@ -5,7 +5,7 @@ import { createAdminApi } from './admin/admin-api.ts'
 import type { Requester } from './contract/index.ts'
 import { createKeyed } from './crypto/keyed.ts'
 import { createKeyRing, createOwnKeyRing } from './crypto/keys.ts'
-import { sealedLogins } from './crypto/sealed-logins.ts'
+import { sealedLogins } from './store/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { createAudit } from './flows/audit.ts'
 import { createClientNotifications } from './flows/client-notifications.ts'
@@ -37,7 +37,7 @@ import {
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
 import { createAccountPolicy, createInteractions } from './oidc/interactions.ts'
-import { createLoginPage } from './oidc/login-page.ts'
+import { createLoginPage } from './oidc/login-page-cookie.ts'
 import { createOwnAdapter } from './oidc/own-adapter.ts'
 import { createPostForm } from './oidc/post-form.ts'
 import { createLiveSession } from './oidc/live-session.ts'
@@ -160,7 +160,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   // The end of a login at the host's own page.
   const interactions = createInteractions(provider)
   const block = createLoginBlock({
-    verification,
     waitingLogins,
     users,
     interactions,

@@ -84,7 +84,7 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const { kind, userId } = mail
   const user = await users.findById(userId)
   if (!user) return 'stopped'
-  const mailbox = await mailboxOf(parts, mail)
+  const mailbox = await mailedTo(parts, mail)
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
     // A reader of the old mailbox must not void mails to the new address.
@@ -103,7 +103,7 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
 }
 
 /** Where the mail went. Once a link was used there, only the link says so. `''`: nothing says it any more. */
-async function mailboxOf(parts: FlowParts, mail: NotMeToken): Promise<string> {
+async function mailedTo(parts: FlowParts, mail: NotMeToken): Promise<string> {
   const { userId, email, addressId } = mail
   if (addressId === undefined) return email
   const { otherEmail } = await withAddresses(parts, mail)

@@ -28,7 +28,7 @@ const MAX_CAPTURED_BYTES = 32_768
  * Keeps a login that has to wait, and asks for a link. It comes back void if the user reported it ("This wasn't me"), it had too many wrong
  * codes, or the account is verified by now. `undefined`: the request is too long to be kept, and nothing was done.
  */
-export async function block(
+async function block(
   parts: FlowParts,
   user: User,
   captured: CapturedRequest,
@@ -69,8 +69,12 @@ export interface ClosedLogin {
   captured: CapturedRequest | undefined
 }
 
+/** Whether the login has to wait (4.8). */
+const mustVerify = ({ settings }: FlowParts, user: User) =>
+  settings().requireEmailVerification && !user.emailVerified
+
 export function createWaitingLogins(parts: FlowParts) {
-  const { users, store, sessions, settings, clock } = parts
+  const { users, store, sessions, clock } = parts
   const { pendingLogins } = store
 
   async function findOwn(id: string, browser: string | undefined) {
@@ -94,6 +98,10 @@ export function createWaitingLogins(parts: FlowParts) {
   }
 
   return {
+    mustVerify: mustVerify.bind(undefined, parts),
+
+    block: block.bind(undefined, parts),
+
     /** Finds a login by account, address, password and cut-offs as they are now. It does not take the turn. */
     async find(id: string, browser: string | undefined): Promise<OpenLogin | ClosedLogin> {
       const login = await findOwn(id, browser)
@@ -105,9 +113,9 @@ export function createWaitingLogins(parts: FlowParts) {
         sessions.readCutoffs(accountId),
       ])
       if (!user || !isLoginOf(login, user, cutoffs)) return { status: 'ended', captured }
-      const mayGoOn = user.emailVerified || !settings().requireEmailVerification
+      const isWaiting = mustVerify(parts, user)
       const awaited = await awaitedOf(parts, user)
-      if (!mayGoOn) return { status: 'waiting', user, login, awaited }
+      if (isWaiting) return { status: 'waiting', user, login, awaited }
       // Looks again: another login ends this one before it verifies, perhaps after the first look.
       const now = await findOwn(id, browser)
       if (!now || isVoid(now)) return { status: 'ended', captured }

@@ -16,12 +16,7 @@ import type { BrowserCookie } from './browser.ts'
 import { isCrossSite } from './cross-site.ts'
 import type { Cooldown } from './mail-forms.ts'
 import { errorPage, type Pages } from './pages.ts'
-import {
-  blockedPage,
-  type BlockedLogin,
-  type Verification,
-  type WaitingLogins,
-} from './waiting-login.ts'
+import { blockedPage, type BlockedLogin, type WaitingLogins } from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -140,8 +135,7 @@ export function createLogin(parts: LoginParts): Login {
 }
 
 interface LoginBlockParts {
-  verification: Pick<Verification, 'blocks' | 'block'>
-  waitingLogins: Pick<WaitingLogins, 'addressOf'>
+  waitingLogins: Pick<WaitingLogins, 'mustVerify' | 'block' | 'addressOf'>
   users: UserStore
   interactions: Pick<Interactions, 'capture'>
   browserCookie: BrowserCookie
@@ -153,7 +147,7 @@ interface LoginBlockParts {
 
 /** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
 export function createLoginBlock(parts: LoginBlockParts) {
-  const { verification, interactions, browserCookie, requesterOf, cooldown, settings } = parts
+  const { waitingLogins, interactions, browserCookie, requesterOf, cooldown, settings } = parts
   return async (
     req: IncomingMessage,
     res: ServerResponse,
@@ -171,21 +165,21 @@ export function createLoginBlock(parts: LoginBlockParts) {
     const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
     const browser = browserCookie.keep(req, res, waitsForMs)
     const requester = requesterOf(req)
-    const login = await verification.block(user, captured, requester, browser)
+    const login = await waitingLogins.block(user, captured, requester, browser)
     if (!login) return 'request_too_long'
     const waitMs = await cooldown.count('email_verification', user.username, requester)
-    const address = await parts.waitingLogins.addressOf(user)
+    const address = await waitingLogins.addressOf(user)
     return { user, login, lifetimeMs, waitMs, ...address }
   }
 }
 
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
-async function unverifiedUser({ users, verification }: LoginBlockParts, account: User | string) {
+async function unverifiedUser({ users, waitingLogins }: LoginBlockParts, account: User | string) {
   const given = typeof account === 'string' ? await users.findById(account) : account
-  if (!given || !verification.blocks(given)) return undefined
+  if (!given || !waitingLogins.mustVerify(given)) return undefined
   // Some hosts remove the hash from the user that their login hands on.
   const user = hashOf(given) === undefined ? ((await users.findById(given.id)) ?? given) : given
-  return verification.blocks(user) ? user : undefined
+  return waitingLogins.mustVerify(user) ? user : undefined
 }
 
 async function resultOf(

@@ -16,7 +16,7 @@ import { loginSecond } from '../store/cutoffs.ts'
 import type { CapturedRequest, LoginResult } from '../store/logins.ts'
 import type { RequestParameters } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
-import type { LoginPage } from './login-page.ts'
+import type { LoginPage } from './login-page-cookie.ts'
 import { outcomeOf } from './provider-answers.ts'
 
 /** Long enough, because the one request that makes the record also uses it. */

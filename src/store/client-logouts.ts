@@ -1,6 +1,6 @@
 /** Back-channel logouts: which clients are to be notified of an ended account, and which have been. */
 import { defined, holds, kindOf, weekAfter, type RecordOf } from './kind.ts'
-import { queueOf } from './job-queue.ts'
+import { queueOf } from './leases.ts'
 import { firstWanted, type Table } from './table.ts'
 
 const STATES = ['waiting', 'sent', 'dead', 'not_notified'] as const

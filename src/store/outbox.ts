@@ -12,7 +12,7 @@ import {
   type MailJobStatus,
   type NewMailJob,
 } from './outbox-record.ts'
-import { queueOf } from './job-queue.ts'
+import { queueOf } from './leases.ts'
 import { firstWanted, pagesOf, type Table } from './table.ts'
 import { defined } from './kind.ts'
 

@@ -90,7 +90,7 @@ export function renderPage<N extends PageName>(
     client: shownClient(client),
     ...appsText(catalog, given.apps),
     icon: stateIcon(name, given),
-    mailbox: mailboxOf(typed ?? sentTo),
+    mailbox: webmailOf(typed ?? sentTo),
     typed: given.fault?.typed,
   })
   return { html, status: statusOf(given), lang, hasCaptcha }
@@ -225,7 +225,7 @@ const MAILBOXES = [
 ]
 
 /** Decides by the typed text alone. `undefined`: the text is no address, or has another domain. */
-export function mailboxOf(address = '') {
+export function webmailOf(address = '') {
   const domain = address.includes('@') ? (address.split('@').at(-1) ?? '').trim().toLowerCase() : ''
   return MAILBOXES.find(({ domains }) => domains.test(domain))
 }

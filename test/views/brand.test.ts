@@ -5,7 +5,7 @@ import { DomUtils } from 'htmlparser2'
 import { mailTemplates } from '../../src/contract/mail-kinds.ts'
 import { SCHEMES, accentOf, checkBrand, contrast, type Brand } from '../../src/views/brand.ts'
 import { createViews, type Views } from '../../src/views/index.ts'
-import { mailboxOf } from '../../src/views/pages.ts'
+import { webmailOf } from '../../src/views/pages.ts'
 import { read, samplePages } from './read-pages.ts'
 
 const STYLE = readFileSync(new URL('../../views/account-flows.css', import.meta.url), 'utf8')
@@ -241,7 +241,7 @@ describe('The way to the mailbox', () => {
   it('is not shown where what was typed does not tell it', () => {
     const others = ['ann@gmail.com.evil.example', 'ann@notgmail.com', 'ann@gmail.com@acme.example']
     for (const typed of [undefined, '', 'ann', 'gmail.com', 'ann@example.org', ...others]) {
-      expect(mailboxOf(typed), typed).to.equal(undefined)
+      expect(webmailOf(typed), typed).to.equal(undefined)
       expect(opened(typed), typed).to.deep.equal([[], [], []])
     }
   })

@@ -1,5 +1,5 @@
-import type { SecretBox } from './secret-box.ts'
-import type { CapturedRequest, PendingLogin, PendingLoginStore } from '../store/index.ts'
+import type { SecretBox } from '../crypto/secret-box.ts'
+import type { CapturedRequest, PendingLogin, PendingLoginStore } from './index.ts'
 
 /** Parts of a captured request that would let a reader of the database act, or learn about a person. */
 interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
