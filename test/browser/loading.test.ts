@@ -72,7 +72,7 @@ describeInChromium('Every page, as it arrives [full]', (browser) => {
       const expected = ['account-flows.css', 'account-flows.js', id, ...logo]
       expect(requests.toSorted(), id).to.deep.equal(expected.toSorted())
     }
-    expect(visits.filter(({ requests }) => requests.includes('logo.svg'))).to.have.length(65)
+    expect(visits.filter(({ requests }) => requests.includes('logo.svg'))).to.have.length(66)
   })
 
   it('moves nothing about while it loads or when its script is through, and breaks no rule of its own policy', () => {
