@@ -82,13 +82,14 @@ export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
           ${header}
           <main data-page="${name}" data-mode="${mode}">
             <h1>${title}</h1>
+            ${lead && html`<p>${lead}</p>`}
             ${
               refusal &&
               html`<div id="refusal" class="refusal" role="alert" tabindex="-1" autofocus>
                 <p>${refusal}</p>
               </div>`
             }
-            ${lead && html`<p>${lead}</p>`} ${content?.(words)}
+            ${content?.(words)}
             ${note && html`<p class="note">${note}</p>`}
           </main>
           ${footer(page, words)}
