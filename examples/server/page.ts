@@ -89,8 +89,7 @@ export function createShowPage({ base, oauth }: Paths, brand: Brand): ShowPage {
                 <p>${refusal}</p>
               </div>`
             }
-            ${content?.(words)}
-            ${note && html`<p class="note">${note}</p>`}
+            ${content?.(words)} ${note && html`<p class="note">${note}</p>`}
           </main>
           ${footer(page, words)}
         </body>
