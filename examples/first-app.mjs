@@ -74,8 +74,8 @@ app
   .get((req, res) => showForm(req, res, 200))
   .post(express.urlencoded({ extended: false }), async (req, res) => {
     const startedAt = flows.loginStarted()
-    await provider.interactionDetails(req, res) // throws unless this browser has this sign-in
     if (!isOurs(req)) return void res.status(403).send('This form came from another site.')
+    await provider.interactionDetails(req, res) // throws unless this browser has this sign-in
     const { username = '', password = '' } = req.body
     const waitSeconds = await flows.limitLogin(req, username)
     if (waitSeconds !== undefined)
@@ -87,8 +87,11 @@ app
   })
 
 /** Another site must not sign people in to the account of its choice. */
-function isOurs({ headers: { origin = baseUrl, 'sec-fetch-site': site = 'none' } }) {
-  return site === 'same-origin' || (site === 'none' && origin === baseUrl)
+function isOurs({ headers }) {
+  const { origin = baseUrl, 'sec-fetch-site': site = 'none' } = headers
+  // A page without a referrer sends `Origin: null`.
+  if (site === 'same-origin') return [baseUrl, 'null'].includes(origin)
+  return site === 'none' && origin === baseUrl
 }
 
 async function showForm(req, res, status) {

@@ -57,6 +57,8 @@ declare global {
   const MongoClient: typeof import('mongodb').MongoClient
   const Provider: typeof import('oidc-provider').Provider
   const interactionPolicy: typeof import('oidc-provider').interactionPolicy
+  function isOurs(req: IncomingMessage): boolean
+  function showOtherSite(): void
   function showWrongPassword(): void
   function showTooMany(waitSeconds: number): void
   function count(what: string, label: string): void

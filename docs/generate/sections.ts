@@ -142,6 +142,7 @@ process.once('SIGTERM', () => void flows.stop())`,
     },
     code: `
 const startedAt = flows.loginStarted()
+if (!isOurs(req)) return showOtherSite()
 const waitSeconds = await flows.limitLogin(req, username)
 if (waitSeconds !== undefined) return showTooMany(waitSeconds)
 const account = await users.findByUsername(username)

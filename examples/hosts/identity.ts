@@ -10,7 +10,7 @@ import {
 } from '../../src/index.ts'
 import { createChangePassword } from './change-password.ts'
 import type { HostParts } from './host-parts.ts'
-import { readForm, show, showTooMany, askingToComeBack } from './page.ts'
+import { askingToComeBack, isOurs, readForm, show, showTooMany } from './page.ts'
 
 /**
  * All that is the same on every host: the flows, the provider, a login page, and one to change the password. Everything is in
@@ -81,8 +81,11 @@ export async function createIdentity(
   flows.attach(provider)
   await flows.start()
 
+  const { origin } = new URL(baseUrl)
   const login = askingToComeBack(async (req, res) => {
     const startedAt = flows.loginStarted()
+    const isPost = req.method === 'POST'
+    if (isPost && !isOurs(req, origin)) return show(res, 403, 'This form came from another site.')
     try {
       await provider.interactionDetails(req, res)
     } catch (error) {
@@ -93,7 +96,7 @@ export async function createIdentity(
         'This sign-in took too long. Go back to the app and sign in from there.',
       )
     }
-    if (req.method !== 'POST') return show(res, 200, loginForm)
+    if (!isPost) return show(res, 200, loginForm)
     const form = await readForm(req)
     if (!form) return show(res, 413, loginForm)
     const username = form.get('username') ?? ''

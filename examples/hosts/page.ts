@@ -31,6 +31,14 @@ export async function readForm(req: IncomingMessage): Promise<URLSearchParams | 
   return length <= MAX_FORM_BYTES ? new URLSearchParams(await text(req)) : undefined
 }
 
+/** Another site must not sign people in to the account of its choice. */
+export function isOurs({ headers }: IncomingMessage, ours: string): boolean {
+  const { origin = ours, 'sec-fetch-site': site = 'none' } = headers
+  // A page without a referrer sends `Origin: null`.
+  if (site === 'same-origin') return [ours, 'null'].includes(origin)
+  return site === 'none' && origin === ours
+}
+
 export function showTooMany(res: ServerResponse, waitSeconds: number): void {
   res.setHeader('Retry-After', waitSeconds)
   show(res, 429, `Too many wrong passwords. Try again in ${Math.ceil(waitSeconds / 60)} min.`)

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
-import { postgresUsers, storageIn } from '../../examples/server/postgresql.ts'
+import { storageIn } from '../../examples/server/postgresql.ts'
+import { postgresUsers } from '../../examples/stores/postgresql-users.ts'
 import { itIsAUserStore } from '../../src/contract/suites/index.ts'
 import { startHarness } from '../support/harness.ts'
 import {
