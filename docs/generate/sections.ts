@@ -125,6 +125,9 @@ app.use(flows.adminApi, flows.wellKnownChangePassword)
 app.get('/ready', async (_req, res) => void res.json(await flows.health()))
 app.use('/oauth2', provider.callback())
 process.once('SIGTERM', () => void flows.stop())`,
+    more: {
+      'An adapter may have one more method, as the type `AccountAdapter`:': list('AccountAdapter'),
+    },
   },
   {
     title: 'Your login page',

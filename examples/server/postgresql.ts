@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { postgresStore, type PostgresPool } from '../../src/index.ts'
-import { postgresUsers } from '../stores/postgresql-users.ts'
+import { postgresUsers, USERS_INDEXES, USERS_TABLE } from '../stores/postgresql-users.ts'
 import { reasonOf, StartRefused } from './environment.ts'
 import { sharedProviderKeys, type KeyPlace } from './keys.ts'
 import type { Storage } from './storage.ts'
@@ -9,23 +9,8 @@ import type { Storage } from './storage.ts'
 /** Together they bound how long a request waits for a database that is gone. */
 const LIMITS_MS = { connectionTimeoutMillis: 5_000, query_timeout: 5_000 }
 
-const TABLES = `
-  CREATE TABLE IF NOT EXISTS users (
-    id text PRIMARY KEY,
-    username text NOT NULL UNIQUE,
-    email text,
-    email_verified boolean NOT NULL DEFAULT false,
-    password_hash text,
-    password_changed_at timestamptz,
-    disabled boolean NOT NULL DEFAULT false,
-    may_replace_email boolean
-  );
+const TABLES = `${USERS_TABLE};
   CREATE TABLE IF NOT EXISTS provider_jwks (id text PRIMARY KEY, jwe text NOT NULL, jwes_of_others jsonb NOT NULL)`
-
-const INDEXES = {
-  users_username_in_any_case: 'users (lower(username COLLATE "C"))',
-  users_email_in_any_case: 'users (lower(email COLLATE "C"))',
-}
 
 export async function postgresStorage(url: string, signingKeys: string[]): Promise<Storage> {
   const pool = new pg.Pool({ connectionString: url, ...LIMITS_MS })
@@ -48,7 +33,7 @@ export async function storageIn(
   // In one transaction, under a lock: two processes that make the same table at once would fail.
   const create = TABLES.split(';').map((text) => `EXECUTE $text$${text}$text$`)
   // IF NOT EXISTS would wait for all who write to the table.
-  for (const [name, on] of Object.entries(INDEXES))
+  for (const [name, on] of Object.entries(USERS_INDEXES))
     create.push(`IF to_regclass('${name}') IS NULL THEN CREATE INDEX ${name} ON ${on}; END IF`)
   await pool.query(
     `DO $$ BEGIN PERFORM pg_advisory_xact_lock(314159265); ${create.join(';')}; END $$`,

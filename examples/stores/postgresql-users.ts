@@ -2,22 +2,28 @@
  * Users in a table of your own, in PostgreSQL. Copy this file, and import from `oidc-account-flows` there. Each write is one statement,
  * which does all or nothing.
  *
- *     CREATE TABLE users (
- *       id text PRIMARY KEY,
- *       username text NOT NULL UNIQUE,
- *       email text,
- *       email_verified boolean NOT NULL DEFAULT false,
- *       password_hash text,
- *       password_changed_at timestamptz,
- *       disabled boolean NOT NULL DEFAULT false,
- *       may_replace_email boolean
- *     );
- *     CREATE INDEX ON users (lower(username COLLATE "C"));
- *     CREATE INDEX ON users (lower(email COLLATE "C"));
- *
  * @module
  */
 import { AccountFlowsError, type PostgresPool, type User, type UserStore } from '../../src/index.ts'
+
+/** Run it before the first start. */
+export const USERS_TABLE = `
+  CREATE TABLE IF NOT EXISTS users (
+    id text PRIMARY KEY,
+    username text NOT NULL UNIQUE,
+    email text,
+    email_verified boolean NOT NULL DEFAULT false,
+    password_hash text,
+    password_changed_at timestamptz,
+    disabled boolean NOT NULL DEFAULT false,
+    may_replace_email boolean
+  )`
+
+/** By its name: what each index of the table is on. */
+export const USERS_INDEXES = {
+  users_username_in_any_case: 'users (lower(username COLLATE "C"))',
+  users_email_in_any_case: 'users (lower(email COLLATE "C"))',
+}
 
 /** @param pool - the `Pool` of `pg`, or PGlite. */
 export function postgresUsers(pool: PostgresPool): UserStore {

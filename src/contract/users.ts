@@ -2,6 +2,7 @@
 export interface User {
   /** The `accountId` of this user at the provider. */
   id: string
+  /** `''`: the user has none. A reset then finds the user by a verified address. */
   username: string
   /** `undefined`: the user has no address and never gets a mail. */
   email: string | undefined

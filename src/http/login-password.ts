@@ -21,9 +21,8 @@ export interface LoginPassword {
    * Whether this is the password of the user whom your login found. Give `undefined` if it found no user: the work is the same.
    *
    * `false` also for a user who is disabled or has no bcrypt hash (`$2a$`, `$2b$`, `$2y$`). Likewise for a password of more than 72 bytes
-   * or with NUL: bcrypt reads only a part of those. A stored hash may have another cost than `bcryptCost`. If the cost is higher by one or
-   * two, every check after the first such hash takes as long as that one. A check of a hash with a still higher cost takes its own time,
-   * which a stranger can see.
+   * or with NUL: bcrypt reads only a part of those. Checks are padded to `bcryptCost`. After the first hash with a cost higher by one or
+   * two, they are padded to that. Costlier hashes cannot be hidden: a stranger can see how long their check takes.
    *
    * It shares a queue with resets, in which each network has its share. If the queue is full, or too many checks of this network wait, it
    * throws `ERR_OVERLOADED`: answer 503 with `Retry-After`. With the option `hashing`, its `verify` replaces bcrypt, and must handle long

@@ -25,7 +25,8 @@ const CLOCK_STEP_SECONDS = 60
 export interface CheckedLogin {
   /**
    * The user, with the hash that the password was compared with; if you rehash, do it afterwards. Or only the id: then the clocks of the
-   * processes decide whether a reset came later, so they should agree to the second.
+   * processes decide whether a reset came later, so they should agree to the second. [Which to pass after a
+   * second page](questions.md#a-second-factor).
    */
   account: User | string
   /** From `loginStarted()`, called before the password hash was read. */
@@ -64,7 +65,7 @@ export interface Login {
    * request of more than 32 KiB cannot be kept, and is refused with status 400. So is a form that another origin sent, with status 403: a
    * page cannot make a browser wait for the login of another person.
    *
-   * Prefer `finishLogin`. If you finish the login yourself, and the clocks of your processes differ, a reset may not end its session.
+   * Prefer `finishLogin`. If you finish the login yourself, and the clocks of your processes differ, a reset may not end that login's session.
    *
    * @returns `true`: a page was sent, stop. `false`: finish the login yourself, with `ts: startedAt` in the result.
    */

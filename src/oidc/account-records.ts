@@ -80,7 +80,10 @@ export function earliest(...seconds: (number | undefined)[]): number | undefined
  * dead all the same.
  */
 export interface AccountAdapter extends Adapter {
-  /** Deletes the records of the account for which `isEnded` is `true`, and returns their number. It only reads the others. */
+  /**
+   * Calls `isEnded` with each record of its model that has this `accountId`. Deletes those for which it is `true`, and returns their number.
+   * A call may only look: it is then `false` for each. So the adapter needs an index by account.
+   */
   destroyByAccountId(
     accountId: string,
     isEnded: (payload: AdapterPayload) => boolean,

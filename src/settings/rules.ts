@@ -179,7 +179,7 @@ export const recommendations: readonly Recommendation[] = [
   {
     name: 'password_blocklist',
     value: 'common',
-    reason: 'nobody sets a password that everybody tries first',
+    reason: 'no account has a password that attackers try first',
     isMet: ({ passwordBlocklist }) => passwordBlocklist !== 'off',
   },
   {

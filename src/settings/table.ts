@@ -33,9 +33,9 @@ export const settingsTable = {
   }),
   emailLinkConfirmation: choice('email_link_confirmation', 'off', ['off', 'other_browser'], {
     meaning:
-      'Where a verification link works. off: in any browser, which it signs in. ' +
-      'other_browser: only in a browser in which a login of that account waits. ' +
-      'Any other browser shows a code of six digits, to be typed where the login waits.',
+      'Where a verification link works. off: the link works in every browser, and signs that browser in. ' +
+      'other_browser: it works only where a login of that account waits; any other browser shows a code instead, ' +
+      'to be typed there.',
     strictest: 'other_browser',
   }),
   smtpHost: text('smtp_host', {

@@ -86,8 +86,8 @@ export interface RecordStore {
   /** Throws a `TypeError` if no declared index answers the query. */
   find(kind: Kind, query: Query): Promise<Stored[]>
   /**
-   * Each change stands alone, in no order, and has its own id. Returns which were done. A change is done if the store still had its
-   * revision, and no other record held its unique fields. A removal is also done if there is no such record any more.
+   * The changes are independent; no two have one id. Returns which were done. A change is done if the store still had its revision, and no
+   * other record held its unique fields. For a removal, returns `true` also if the record is gone.
    */
   swap(kind: Kind, changes: readonly Change[]): Promise<boolean[]>
 }
