@@ -391,8 +391,10 @@ describe('The example of each host, as it is started by hand [full]', () => {
       const shown = await followWithin(agent, issuer, await agent.get(request.url))
       expect(shown.status).to.equal(200)
       expect(shown.text).to.include('Forgot your password?')
-      const signIn = (password: string) =>
-        agent.post(`${issuer}/login`, { username: 'ann', password })
+      const signIn = (password: string, headers = {}) =>
+        agent.post(`${issuer}/login`, { username: 'ann', password }, headers)
+      const others = { 'sec-fetch-site': 'cross-site' }
+      expect((await signIn('the password of ann', others)).status).to.equal(403)
       expect((await signIn('long '.repeat(5_000))).status).to.equal(413)
       for (const method of ['GET', 'POST']) {
         const lost = await createUserAgent().request(method, `${issuer}/login?interaction=x`)
