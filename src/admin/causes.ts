@@ -119,7 +119,7 @@ const WORDS = {
         ]
       : [
           'No mail server is set: all mails go into the development mailbox of this server.',
-          'Read them there. Or set a mail server, such as: account-flows settings set smtp_host=mail.example.com smtp_port=587 smtp_from=no-reply@example.com',
+          'Read them there. Or set a mail server, and check it with account-flows doctor: account-flows settings set smtp_host=HOST smtp_port=587 smtp_from=ADDRESS',
         ]
   },
   waiting: ({ job }) => [

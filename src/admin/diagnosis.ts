@@ -93,12 +93,12 @@ export function diagnose(history: MailHistory, awaited: AwaitedAddress | undefin
   if (last && !event) return told(...ofLastMail(last, history))
   if (event?.reason === 'denied') return told('ended', { event, kind: kindOf(event) })
   const asked = event && { event }
+  if (!asked && !history.isDelivered) return told('mail_server_down')
   if (history.answer === 'no_password') return told('no_password')
   if (!user.emailVerified) return told('unverified', asked)
   if (history.isShared) return told('ambiguous', asked)
   if (asked) return told('changed', asked)
-  if (history.answer === 'elsewhere') return told('no_password')
-  return told(history.isDelivered ? 'not_asked' : 'mail_server_down')
+  return told(history.answer === 'elsewhere' ? 'no_password' : 'not_asked')
 }
 
 /** What ended the newest decisive request. A throttled request does not count if the mail before it failed, or if a mail waits. */

@@ -61,14 +61,14 @@ async function takeOtherAddress(
   const outcome = await waitingLogins.waitForOther(found, typed, visit.requester)
   if (outcome === 'replaced')
     await parts.cooldown.count('email_verification', found.user.username, visit.requester)
-  const isRenewed = outcome === 'replaced'
-  if (outcome === 'over' || isRenewed)
-    return show(parts, visit, await find(parts, visit, found.login.id), { isRenewed })
-  await show(parts, visit, found, { fault: { ...faultOf(outcome, 'too_often'), typed } })
+  const isReplaced = outcome === 'replaced'
+  if (outcome === 'over' || isReplaced)
+    return show(parts, visit, await find(parts, visit, found.login.id), { isReplaced })
+  await show(parts, visit, found, { fault: { ...faultFrom(outcome, 'too_often'), typed } })
 }
 
 /** A number: milliseconds to wait. */
-const faultOf = (outcome: WaitingFault['reason'] | number, tooMany: WaitingFault['reason']) =>
+const faultFrom = (outcome: WaitingFault['reason'] | number, tooMany: WaitingFault['reason']) =>
   typeof outcome === 'number' ? { reason: tooMany, waitMs: outcome } : { reason: outcome }
 
 /** Goes on to the client if the address is verified. The right code verifies it. */
@@ -78,7 +78,8 @@ async function goOn(parts: WaitingLoginParts, visit: Visit, found: OpenLogin, co
   if (code.trim() === '') return show(parts, visit, found, { fault: { reason: 'not_yet' } })
   const outcome = await parts.verification.confirmByCode(found, code, visit.requester)
   if (outcome === 'right') return finishWaiting(parts, visit, login)
-  if (outcome !== 'over') return show(parts, visit, found, { fault: faultOf(outcome, 'too_many') })
+  if (outcome !== 'over')
+    return show(parts, visit, found, { fault: faultFrom(outcome, 'too_many') })
   const now = await find(parts, visit, login.id)
   await ('user' in now ? goOn(parts, visit, now) : show(parts, visit, now))
 }
@@ -126,7 +127,7 @@ async function show(
   parts: WaitingLoginParts,
   visit: Visit,
   found: OpenLogin | ClosedLogin,
-  told: Pick<BlockedLogin, 'fault' | 'isRenewed'> = {},
+  told: Pick<BlockedLogin, 'fault' | 'isReplaced'> = {},
 ) {
   const { ctx, requester } = visit
   const { pages, clients, cooldown, resume, settings } = parts
@@ -148,7 +149,7 @@ async function show(
 
 export interface BlockedLogin extends Pick<
   Blocked,
-  'sentTo' | 'mayReplaceEmail' | 'isRenewed' | 'fault'
+  'sentTo' | 'mayReplaceEmail' | 'isReplaced' | 'fault'
 > {
   user: User
   login: PendingLogin

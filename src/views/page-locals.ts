@@ -92,8 +92,8 @@ export interface Blocked extends Carries {
   waitMs?: number | undefined
   /** Whether the user may type another address. */
   mayReplaceEmail?: boolean
-  /** The user has just typed it. */
-  isRenewed?: boolean
+  /** The user has just typed the address. */
+  isReplaced?: boolean
   fault?: WaitingFault | undefined
 }
 
@@ -250,7 +250,7 @@ export const SAMPLE_PAGES: PageSamples = {
     blocked: [
       ...both(blocked, waits),
       blockedBy(),
-      { ...blockedBy(), isRenewed: true },
+      { ...blockedBy(), isReplaced: true },
       ...refused.map(blockedBy),
     ],
     expired: VERIFICATION_REASONS.flatMap((reason) =>

@@ -154,9 +154,7 @@ function faultsOf(
     const time = fault.waitMs === undefined ? '' : waitText(fault.waitMs, lang)
     const field = OF_ADDRESSES.some((each) => each === fault.reason) ? 'email' : 'code'
     const help = t('verify-email.blocked.help')
-    const said = t(`verify-email.blocked.${fault.reason}`, { time, help })
-    const next = fault.reason === 'too_often' ? ` ${t('verify-email.blocked.wrong_address')}` : ''
-    return { [field]: said + next }
+    return { [field]: t(`verify-email.blocked.${fault.reason}`, { time, help }) }
   }
   if (name === 'forgot-password' || name === 'verify-email') {
     const field = name === 'forgot-password' ? 'identifier' : 'username'

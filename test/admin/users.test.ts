@@ -156,8 +156,10 @@ describe('The admin API about users (5)', () => {
     ] as const) {
       const bare = await startHarness({ flows })
       const { id } = await bare.addUser({ username: 'ann' })
-      const { hints, cause: first } = await adminOf(bare).userStatus({ id })
-      expect(first).to.equal('mail_server_down')
+      const late = await bare.addUser({ username: 'late', emailVerified: false })
+      for (const each of [id, late.id])
+        expect((await adminOf(bare).userStatus({ id: each })).cause).to.equal('mail_server_down')
+      const { hints } = await adminOf(bare).userStatus({ id })
       expect(/SMTP is not configured.*: all mails wait/.test(hints[0] ?? '')).to.equal(told)
       const { mail_id } = await adminOf(bare).sendReset({ id })
       await outcomeOf(bare, mail_id, state)
