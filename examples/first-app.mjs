@@ -53,7 +53,8 @@ const provider = new Provider(`${baseUrl}/oauth2`, {
   },
   async findAccount(_ctx, sub) {
     const user = await users.findById(sub)
-    return user && { accountId: sub, claims: () => ({ sub }) }
+    if (!user || user.disabled) return undefined
+    return { accountId: sub, claims: () => ({ sub }) }
   },
   // Your own client needs no consent. Without this, the provider asks for it at the login page: with `prompt=consent`, it still does.
   async loadExistingGrant({ oidc: { client, session, requestParamScopes } }) {

@@ -60,7 +60,8 @@ export async function createIdentity(
     features: { devInteractions: { enabled: false } },
     async findAccount(_ctx, sub) {
       const user = await users.findById(sub)
-      return user && { accountId: sub, claims: () => ({ sub, email: user.email }) }
+      if (!user || user.disabled) return undefined
+      return { accountId: sub, claims: () => ({ sub, email: user.email }) }
     },
     // A client of your own needs no consent.
     async loadExistingGrant({
