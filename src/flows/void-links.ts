@@ -44,31 +44,26 @@ export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
   return expiresAt.getTime() === VOIDED_AT.getTime()
 }
 
-/** Voids the links of each disabled user that it finds, so that they stay void when the user is enabled again. */
+/**
+ * Voids the links of each disabled user that a method finds, so that they stay void when the user is enabled again. All methods are those of
+ * `users`: one that is missing there is missing here.
+ */
 export function usersVoidingLinks(users: UserStore, store: AccountFlowsStore): UserStore {
-  async function voidIfDisabled<Found extends User | undefined>(user: Found): Promise<Found> {
-    if (user?.disabled) await voidLinks(store, user.id)
-    return user
+  async function voidIfDisabled(found: unknown) {
+    const { id, disabled }: Partial<User> = Object(found)
+    if (id !== undefined && disabled) await voidLinks(store, id)
   }
 
-  const voidEach = (found: User[]) => Promise.all(found.map(voidIfDisabled))
-
-  return {
-    findById: async (id) => voidIfDisabled(await users.findById(id)),
-    findByUsername: async (username) => voidIfDisabled(await users.findByUsername(username)),
-    findByUsernameInAnyCase: async (username) =>
-      voidEach((await users.findByUsernameInAnyCase?.(username)) ?? []),
-    findByVerifiedEmail: async (email) => voidEach(await users.findByVerifiedEmail(email)),
-    replacePasswordHash: (...of) => users.replacePasswordHash(...of),
-    ...(users.setFirstPassword && {
-      setFirstPassword: async (...of) => (await users.setFirstPassword?.(...of)) ?? false,
-    }),
-    markEmailVerified: (...of) => users.markEmailVerified(...of),
-    ...(users.markEmailUnverified && {
-      markEmailUnverified: async (...of) => (await users.markEmailUnverified?.(...of)) ?? false,
-    }),
-    ...(users.replaceEmail && {
-      replaceEmail: async (...of) => (await users.replaceEmail?.(...of)) ?? false,
-    }),
-  }
+  // Not a proxy of `users` itself: of a frozen object, it must return the methods unchanged.
+  return new Proxy<UserStore>(Object.create(users), {
+    get(_, name) {
+      const method: unknown = Reflect.get(users, name)
+      if (typeof method !== 'function') return method
+      return async (...of: unknown[]) => {
+        const answer: unknown = await Reflect.apply(method, users, of)
+        await Promise.all([answer].flat().map(voidIfDisabled))
+        return answer
+      }
+    },
+  })
 }

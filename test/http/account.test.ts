@@ -1,4 +1,6 @@
 import { expect } from 'chai'
+import type { UserStore } from '../../src/contract/users.ts'
+import { usersVoidingLinks } from '../../src/flows/void-links.ts'
 import { onEachStore, CLIENT, PASSWORD, type Harness, suiteHarness } from '../support/harness.ts'
 import { eventually } from '../support/eventually.ts'
 import { APP } from '../support/clients.ts'
@@ -190,5 +192,24 @@ onEachStore('What the audit log holds', (technology) => {
     expect(stored).not.to.include('a-stranger@nowhere')
     expect(stored).not.to.include(tokenOf(link))
     expect(stored).to.include(user.id)
+  })
+})
+
+describe('A user store of the host, where the links of disabled users are voided', () => {
+  const h = suiteHarness()
+
+  it('has its own methods, also as a frozen object of a class, and lacks those that it has not', async () => {
+    class Users {
+      #ann = { id: '1', username: 'ann', email: 'ann@example.com', emailVerified: true }
+      findById = async () => undefined
+      async findByEmail() {
+        return [{ ...this.#ann, passwordHash: undefined, disabled: false }]
+      }
+    }
+    const given: object = Object.freeze(new Users())
+    const users = usersVoidingLinks(given as UserStore, h.store)
+    expect(await users.findByEmail?.('ann@example.com')).to.have.length(1)
+    expect(await users.findById('1')).to.equal(undefined)
+    expect(users.setFirstPassword).to.equal(undefined)
   })
 })
