@@ -4,7 +4,7 @@ import type { AuditEvent, AuditEventType, RecordedEvent } from '../contract/audi
 import { defined, holds, kindOf, type RecordOf } from './kind.ts'
 import { firstWanted, type Table } from './table.ts'
 
-export const AUDIT_EVENTS = kindOf({
+export const AUDIT_LOG = kindOf({
   name: 'audit_events',
   fields: {
     type: 'text',
@@ -30,7 +30,7 @@ export const AUDIT_EVENTS = kindOf({
   isWhole: ({ details = {} }) => !Array.isArray(details) && typeof details === 'object',
 })
 
-type EventRecord = RecordOf<typeof AUDIT_EVENTS>
+type EventRecord = RecordOf<typeof AUDIT_LOG>
 
 export interface AuditQuery {
   /** Selects the one event with this id, recorded at any time. */

@@ -1,7 +1,7 @@
 /** All the data that the flows keep, in one store. */
 import type { Change, Kind, RecordStore } from './record-store.ts'
 import { revisionOf } from './record-checks.ts'
-import { AUDIT_EVENTS, auditLog } from './audit.ts'
+import { AUDIT_LOG, auditLog } from './audit.ts'
 import { CLIENT_LOGOUTS, clientLogouts } from './client-logouts.ts'
 import { snakeCase, type KindOf } from './kind.ts'
 import { NOT_ME_TOKENS, notMeTokens } from './not-me-tokens.ts'
@@ -40,7 +40,7 @@ export const ALL_KINDS: readonly Kind[] = [
   CUTOFFS,
   CLIENT_LOGOUTS,
   MAIL_OUTBOX,
-  AUDIT_EVENTS,
+  AUDIT_LOG,
   SETTINGS,
   RATE_LIMITS,
   KEY_RINGS,
@@ -71,7 +71,7 @@ function openStore(store: RecordStore, clock: Clock) {
     cutoffs: cutoffStore(tableOf(records, CUTOFFS)),
     clientLogouts: clientLogouts(tableOf(records, CLIENT_LOGOUTS)),
     outbox: mailOutbox(tableOf(records, MAIL_OUTBOX), clock, now),
-    audit: auditLog(tableOf(records, AUDIT_EVENTS), clock),
+    audit: auditLog(tableOf(records, AUDIT_LOG), clock),
     settings: settingsStore(records),
     limits: rateLimits(tableOf(records, RATE_LIMITS), clock),
     keyRings: keyRings(tableOf(records, KEY_RINGS), now),
@@ -153,7 +153,7 @@ async function forgetAccount(records: Records, accountId: string, at: Date, acco
     clientLogouts: await forget(CLIENT_LOGOUTS, 'accountId', (logout) =>
       logout.state === 'waiting' ? { ...logout, isForgotten: true } : undefined,
     ),
-    events: await forget(AUDIT_EVENTS, 'accountId', (event) => {
+    events: await forget(AUDIT_LOG, 'accountId', (event) => {
       if (event.type !== 'admin_action') return undefined
       const details = { ...event.details, account_hash: accountHash }
       return { ...event, accountId: undefined, details }

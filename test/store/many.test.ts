@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { AdapterPayload } from 'oidc-provider'
 import type { Stored } from '../../src/store/record-store.ts'
-import { AUDIT_EVENTS } from '../../src/store/audit.ts'
+import { AUDIT_LOG } from '../../src/store/audit.ts'
 import { PROVIDER_RECORDS } from '../../src/store/provider-records.ts'
 import { flowsStore, purge } from '../../src/store/index.ts'
 import { memoryStore } from '../../src/store/memory/store.ts'
@@ -151,7 +151,7 @@ describe('Damaged records', () => {
       find: async (kind, query) =>
         (await inner.find(kind, query)).map((one) => (one.id === 'honest' ? one : damaged(one))),
     }
-    await inner.swap(AUDIT_EVENTS, [
+    await inner.swap(AUDIT_LOG, [
       {
         id: 'honest',
         revision: undefined,

@@ -3,7 +3,7 @@ import type { Db } from 'mongodb'
 import { systemClock, type Clock } from '../../src/clock.ts'
 import type { AuditEvent } from '../../src/contract/index.ts'
 import { flowsStore, type AccountFlowsStore } from '../../src/store/index.ts'
-import { AUDIT_EVENTS, eventOf } from '../../src/store/audit.ts'
+import { AUDIT_LOG, eventOf } from '../../src/store/audit.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { createSecretBox } from '../../src/crypto/secret-box.ts'
 import { createOwnAdapter } from '../../src/oidc/own-adapter.ts'
@@ -18,8 +18,8 @@ export function keptInMemory(
   const records = memoryStore(clock)
   const store = flowsStore(records, clock)
   const recorded = () =>
-    records.all(AUDIT_EVENTS).map((stored) => {
-      const { recordedAt: _recordedAt, ...event } = eventOf(AUDIT_EVENTS.toRecord(stored))
+    records.all(AUDIT_LOG).map((stored) => {
+      const { recordedAt: _recordedAt, ...event } = eventOf(AUDIT_LOG.toRecord(stored))
       return event as AuditEvent
     })
   return Object.assign(store, changes({ ...store }), { records, recorded })
