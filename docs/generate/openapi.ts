@@ -29,7 +29,11 @@ const schemas = Object.fromEntries(
   }),
 )
 
-const ref = (schema: z.ZodType) => ({ $ref: jsonSchema.uri(named.get(schema)?.id ?? '') })
+function ref(schema: z.ZodType) {
+  const { id } = named.get(schema) ?? {}
+  if (id !== undefined) return { $ref: jsonSchema.uri(id) }
+  throw new Error(`src/admin/all-operations.ts does not export the schema '${schema.description}'`)
+}
 
 const problem = { 'application/problem+json': { schema: ref(description.Problem) } }
 
