@@ -21,7 +21,7 @@ export interface Facts {
   /** What ended the request or the mail. `undefined`: the account is described as it is now. */
   event?: RecordedEvent
   /** Of the mail in question; a reset by default. */
-  kind?: LinkKind
+  kind?: LinkKind | undefined
   /** Of that mail. `undefined`: it is gone. */
   job?: MailJobStatus | undefined
 }

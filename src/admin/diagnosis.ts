@@ -1,5 +1,5 @@
 /** Finds why an account got no mail: from the account, its mails and its events. `causes.ts` says what it means. */
-import type { RecordedEvent, User } from '../contract/index.ts'
+import type { AuditEventType, RecordedEvent, User } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { foldTyped, hashOf } from '../contract/users.ts'
 import { answerToReset, findByIdentifier, whyNoInvitation, whyNoMail } from '../flows/account.ts'
@@ -13,11 +13,12 @@ const MAX = 20
 /** Enough to reach a failure even if the person asks again and again. */
 const MAX_MAIL_EVENTS = 200
 
-const MAIL_EVENTS = linkKinds.flatMap((kind) => {
-  const { flow } = MAIL_KINDS[kind]
+const MAIL_EVENTS = linkKinds.flatMap(eventsOf)
+
+function eventsOf(kind: LinkKind): AuditEventType[] {
   const ends = ['requested', 'mail_sent', 'mail_failed'] as const
-  return ends.map((end) => `${flow}_${end}` as const)
-})
+  return ends.map((end) => `${MAIL_KINDS[kind].flow}_${end}` as const)
+}
 
 type MailHistory = Awaited<ReturnType<typeof mailHistory>>
 
@@ -119,15 +120,15 @@ function isDecisive({ type, reason, details }: RecordedEvent): boolean {
     : reason !== 'superseded' && reason !== 'sent_before'
 }
 
-const kindOf = ({ type }: RecordedEvent) =>
-  linkKinds.find((kind) => type.startsWith(MAIL_KINDS[kind].flow)) ?? 'password_reset'
+const kindOf = ({ type }: RecordedEvent) => linkKinds.find((kind) => eventsOf(kind).includes(type))
 
 /** The cause that `event` means. It ended the newest mail, or a request for one. */
 function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial<Facts>?] {
   const kind = kindOf(event)
   const about = { event, kind }
+  if (!kind) return ['ended', about]
   if (event.type.endsWith('_mail_sent')) {
-    const cause = whyNoLink(kind, history)
+    const cause = whyNoLink[kind](history)
     // What was mailed is of no use now.
     if (cause && cause !== 'unverified') return [cause]
     if (!history.isDelivered) return ['mail_server_down']
@@ -137,7 +138,7 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   const { reason = '' } = event
   if (WAS_SO.has(reason)) {
     const isMended = kind === 'password_reset' && history.answer === 'elsewhere'
-    const cause = isMended ? undefined : whyNoLink(kind, history)
+    const cause = isMended ? undefined : whyNoLink[kind](history)
     return cause ? [cause] : ['changed', about]
   }
   if (reason === 'throttled') return ['limited', about]
@@ -150,11 +151,13 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
 }
 
 /** Why a request for such a link gets none now. Causes that end every request are checked before. */
-export function whyNoLink(kind: LinkKind, { user, answer }: Facts): Cause | undefined {
-  if (kind === 'invitation') return whyNoInvitation(user)
-  if (kind === 'email_verification') return user.emailVerified ? 'verified' : undefined
-  if (answer === 'not_verified') return 'unverified'
-  return answer === 'link' ? undefined : 'no_password'
+export const whyNoLink: Record<LinkKind, (facts: Facts) => Cause | undefined> = {
+  invitation: ({ user }) => whyNoInvitation(user),
+  email_verification: ({ user }) => (user.emailVerified ? 'verified' : undefined),
+  password_reset({ answer }) {
+    if (answer === 'not_verified') return 'unverified'
+    return answer === 'link' ? undefined : 'no_password'
+  },
 }
 
 /** All that may keep the account from a mail. */
