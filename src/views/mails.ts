@@ -196,11 +196,11 @@ export const SAMPLE_MAILS: [MailName, MailLocals][] = [
   ['test', little],
 ]
 
-function samplesOf({ template, link, isNotice, page }: (typeof MAIL_KINDS)[MailKind]) {
+function samplesOf({ template, flow, link, isNotice, page }: (typeof MAIL_KINDS)[MailKind]) {
   const by = { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }
   const entered = { ...little, isEntered: true }
   const outside = link?.isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
-  const mayBeFirst = template === 'password-reset' || template === 'password-changed'
+  const mayBeFirst = flow === 'password_reset'
   const first = mayBeFirst
     ? [
         { ...little, isFirst: true },
