@@ -190,6 +190,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   return {
     ...login,
     ...loginPassword,
+    ...flows.forHosts,
     validatePassword: passwordRules.validateAll,
     adapter: sessions.adapter,
     policy: policy.add,
@@ -214,10 +215,5 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     adminApi,
     wellKnownChangePassword: createWellKnown(`${oauthUrl}/forgot-password`),
     events,
-    endSessions: flows.endSessions,
-    passwordChanged: flows.passwordChanged,
-    emailChanged: flows.emailChanged,
-    invite: (user, parameters) => flows.invite(user, parameters),
-    sendVerification: flows.sendVerification,
   }
 }

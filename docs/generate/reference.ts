@@ -146,9 +146,9 @@ function sections(name: string, all: Section[]): string {
     members.delete(member)
     return text
   }
-  const texts = all.map(({ title, members, more = {}, code }) => {
+  const texts = all.map(({ title, members: own = [...members.keys()], more = {}, code }) => {
     const parts = Object.entries(more).map(([lead, text]) => `${lead}\n\n${text}`)
-    const listed = members.map(take).join('\n')
+    const listed = own.map(take).join('\n')
     return [`### ${title}`, listed, ...parts, code && example(code)].filter(Boolean).join('\n\n')
   })
   if (members.size > 0) throw new Error(`${[...members.keys()].join(', ')} of ${name} has no place`)

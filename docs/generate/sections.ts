@@ -4,7 +4,8 @@ import { list, type } from './source.ts'
 
 export interface Section {
   title: string
-  members: string[]
+  /** Left out: all that no section before it has. */
+  members?: string[]
   /** What else there is to tell, by what stands in front of it. */
   more?: Record<string, string>
   code?: string
@@ -155,15 +156,6 @@ await flows.finishLogin(req, res, { account, startedAt })`,
   },
   {
     title: 'Accounts',
-    members: [
-      'validatePassword',
-      'passwordChanged',
-      'emailChanged',
-      'endSessions',
-      'invite',
-      'sendVerification',
-      'events',
-    ],
     more: {
       'If `validatePassword` refuses the password, it returns:': list('RefusedNewPassword'),
       '`invite` returns:': `${type('Invited')}\n\n${type('InvitationRefusal')}`,

@@ -26,6 +26,6 @@ export const emailChanged = operation({
     if (!('username' in user)) return user
     await record('email_changed', { accountId: user.id })
     const before = email === undefined ? undefined : { email, emailVerified: true }
-    return wireOf(ChangedEmail, await flows.emailChanged(user.id, before))
+    return wireOf(ChangedEmail, await flows.forHosts.emailChanged(user.id, before))
   },
 })

@@ -14,7 +14,7 @@ import { object, optional, text } from './schema.ts'
 export interface AdminParts extends Omit<FlowParts, 'passwords' | 'sessions' | 'requesterOf'> {
   options: CheckedOptions
   settingsKeeper: SettingsKeeper
-  flows: Pick<Flows, 'invite' | 'endSessions' | 'emailChanged'>
+  flows: Pick<Flows, 'forHosts' | 'invite'>
   mail: {
     /** Whether mails can be sent at all. */
     canSend(): boolean

@@ -94,7 +94,7 @@ export const userOperations = {
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     answer: EndedSessions,
     ...onAccount('end_sessions', async ({ id }, _, { flows }) => {
-      const { clients, ...ended } = await flows.endSessions(id)
+      const { clients, ...ended } = await flows.forHosts.endSessions(id)
       const told = clients && { notified: clients.notified, not_notified: clients.notNotified }
       return { ...ended, clients: told }
     }),

@@ -3,6 +3,7 @@
  * (3.2), `new-password.ts` (3.3), `asked-by-host.ts` (3.4, 3.8), `end-sessions.ts` (3.5), `not-me.ts` (3.6). `account.ts` answers a reset without a
  * password (3.7). No flow knows a page, a mail server or a database.
  */
+import type { RequestParameters, User } from '../contract/index.ts'
 import { emailChanged, invite, sendVerification } from './asked-by-host.ts'
 import { createEmailVerification } from './email-verification.ts'
 import { endSessions, passwordChanged } from './end-sessions.ts'
@@ -19,9 +20,13 @@ export const createFlows = (parts: FlowParts) => ({
   verification: createEmailVerification(parts),
   waitingLogins: createWaitingLogins(parts),
   notMe: createNotMe(parts),
+  /** The methods of `AccountFlows`. Admins invite as who they are, so a host does without the requester. */
+  forHosts: {
+    invite: (who: User | string, parameters?: RequestParameters) => invite(parts, who, parameters),
+    endSessions: endSessions.bind(undefined, parts),
+    passwordChanged: passwordChanged.bind(undefined, parts),
+    sendVerification: sendVerification.bind(undefined, parts),
+    emailChanged: emailChanged.bind(undefined, parts),
+  },
   invite: invite.bind(undefined, parts),
-  endSessions: endSessions.bind(undefined, parts),
-  passwordChanged: passwordChanged.bind(undefined, parts),
-  sendVerification: sendVerification.bind(undefined, parts),
-  emailChanged: emailChanged.bind(undefined, parts),
 })
