@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { connect, type AddressInfo } from 'node:net'
 import { createServer, type Server } from 'node:tls'
 import { expect } from 'chai'
+import { linkKinds, MAIL_KINDS } from '../../src/contract/mail-kinds.ts'
 import { allSettings } from '../../src/settings/table.ts'
 import { newCertificate } from '../support/certificates.ts'
 import {
@@ -249,7 +250,10 @@ describe('account-flows: which server, which token, and how it ends', () => {
       user: [
         'status',
         'send-reset',
+        'invite',
         'send-verification',
+        'verify',
+        'unverify',
         'email-changed',
         'end-sessions',
         'forget',
@@ -276,6 +280,8 @@ describe('account-flows: which server, which token, and how it ends', () => {
         expect(help).to.include(`Usage: account-flows ${command}`)
         expect(help).to.match(/^Example:\n {2}\$ account-flows /m)
       }
+      const ofLinks = linkKinds.map((kind) => MAIL_KINDS[kind].link.command)
+      expect(paths).to.include.members(ofLinks)
       expect(await shown('--help')).to.match(/Exit codes:\n( {2}[0-4] {2}.*\n){5}/)
     })
 
