@@ -122,15 +122,7 @@ export const userOperations = {
     async run({ body: { id }, record }, { store, clock, keyed }) {
       const accountHash = keyed.keyedHash(id)
       await record('user_forget', { details: { account_hash: accountHash } })
-      const forgotten = await store.forget(id, clock.now(), accountHash)
-      return wireOf(ForgottenAccount, {
-        ...forgotten,
-        resetLinks: forgotten.resetTokens,
-        verificationLinks: forgotten.verificationTokens,
-        invitationLinks: forgotten.invitationTokens,
-        notMeLinks: forgotten.notMeTokens,
-        waitingLogins: forgotten.pendingLogins,
-      })
+      return wireOf(ForgottenAccount, await store.forget(id, clock.now(), accountHash))
     },
   }),
 }

@@ -1,5 +1,5 @@
 import type { ErrorCode, MailFault } from '../errors.ts'
-import type { MailKind } from './mail-kinds.ts'
+import type { MAIL_KINDS, MailKind } from './mail-kinds.ts'
 
 /** What an event has besides the common fields: a note for TypeScript, and nothing at run time. */
 type Holds<Fields> = { readonly fields?: Fields }
@@ -125,7 +125,7 @@ export type AuditEvent = {
 type OfAnyFlow<Type> = Type extends `${Flow}_${infer Step extends MailStep}`
   ? `${Flow}_${Step}`
   : Type
-type Flow = 'password_reset' | 'invitation' | 'email_verification'
+type Flow = (typeof MAIL_KINDS)[MailKind]['flow']
 type MailStep = 'requested' | 'mail_sent' | 'mail_failed'
 
 /** An event of this type. */

@@ -9,7 +9,7 @@ export const MAIL_KINDS = {
     isNotice: false,
     /** What "This wasn't me" undoes, if the mail or its link caused it. `undefined`: the mail has no such link. */
     takesBack: 'password',
-    /** Only the newest request of an account gets a mail. Otherwise each request that can be sent at once gets one. */
+    /** Only the newest request of an account gets a mail, and a working link. Otherwise each request that can be sent at once gets one. */
     newestOnly: true,
     /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
@@ -84,12 +84,13 @@ type TakenBack = 'password' | 'verification' | undefined
 
 type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows
+type KindWith<Facts> = { [K in MailKind]: Rows[K] extends Facts ? K : never }[MailKind]
 /** The kinds whose mails hold a link with a token. */
-export type LinkKind = { [K in MailKind]: Rows[K]['link'] extends object ? K : never }[MailKind]
+export type LinkKind = KindWith<{ link: object }>
 /** The kinds whose link leads to a password form. */
-export type PasswordLinkKind = 'password_reset' | 'invitation'
-/** The parts of the store that hold tokens. */
-export type TokenPart = Rows[LinkKind]['link']['tokens']
+export type PasswordLinkKind = KindWith<{ link: object; newestOnly: true }>
+/** The parts of the store that hold tokens of these kinds. */
+export type TokenPart<K extends LinkKind = LinkKind> = Rows[K]['link']['tokens']
 /** A `password_reset` without a link has a template of its own. */
 export type MailTemplate = Rows[MailKind]['template'] | 'signs-in-elsewhere'
 

@@ -11,6 +11,7 @@ import { createRecords, type Records } from './records.ts'
 import { tableOf } from './table.ts'
 import { KINDS, type TokenRecord } from './tokens.ts'
 import type { Clock } from '../clock.ts'
+import type { LinkKind, PasswordLinkKind, TokenPart } from '../contract/mail-kinds.ts'
 import { CUTOFFS, cutoffStore } from './cutoffs.ts'
 import { KEY_RINGS, keyRings } from './key-rings.ts'
 import { RATE_LIMITS, rateLimits } from './limits.ts'
@@ -91,8 +92,12 @@ function openStore(store: RecordStore, clock: Clock) {
      * removes what came since.
      */
     forget: forgetAccount.bind(undefined, records),
-  }
+  } satisfies TokenStores & Record<string, unknown>
 }
+
+/** By `newestOnly` of each kind of link. */
+type TokenStores = Record<TokenPart<PasswordLinkKind>, ReturnType<typeof passwordTokens>> &
+  Record<TokenPart<Exclude<LinkKind, PasswordLinkKind>>, ReturnType<typeof verificationTokens>>
 
 const PAGE = 500
 
@@ -145,11 +150,11 @@ async function forgetAccount(records: Records, accountId: string, at: Date, acco
   }
   return {
     mails: await forget(MAIL_OUTBOX, 'accountId', (job) => (isHeldAt(job, at) ? job : undefined)),
-    notMeTokens: await forget(NOT_ME_TOKENS, 'userId'),
-    resetTokens: await forget(KINDS.resetTokens, 'userId', unlessUnfinished),
-    verificationTokens: await forget(KINDS.verificationTokens, 'userId'),
-    invitationTokens: await forget(KINDS.invitationTokens, 'userId', unlessUnfinished),
-    pendingLogins: await forget(PENDING_LOGINS, 'accountId'),
+    notMeLinks: await forget(NOT_ME_TOKENS, 'userId'),
+    resetLinks: await forget(KINDS.resetTokens, 'userId', unlessUnfinished),
+    verificationLinks: await forget(KINDS.verificationTokens, 'userId'),
+    invitationLinks: await forget(KINDS.invitationTokens, 'userId', unlessUnfinished),
+    waitingLogins: await forget(PENDING_LOGINS, 'accountId'),
     clientLogouts: await forget(CLIENT_LOGOUTS, 'accountId', (logout) =>
       logout.state === 'waiting' ? { ...logout, isForgotten: true } : undefined,
     ),
@@ -160,8 +165,10 @@ async function forgetAccount(records: Records, accountId: string, at: Date, acco
     }),
     /** Records that remain: unfinished resets, mails that a worker holds, and waiting client logouts. */
     underWay,
-  }
+  } satisfies Record<ForgottenLinks, number> & Record<string, number>
 }
+
+type ForgottenLinks = TokenPart extends `${infer Name}Tokens` ? `${Name}Links` : never
 
 /** Keeps a token whose reset is decided, but not done. */
 const unlessUnfinished = (token: TokenRecord) => (token.leaseUntil ? token : undefined)

@@ -20,6 +20,7 @@ import {
   type Harness,
   suiteHarness,
 } from '../support/harness.ts'
+import { snakeCase } from '../../src/store/kind.ts'
 import { cliOf } from '../support/cli.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
 import * as ask from '../support/oauth-requests.ts'
@@ -592,6 +593,8 @@ onEachStore('Forgetting an account (5)', (technology) => {
     const others = { mails: 0, waiting_logins: 0, client_logouts: 0, events: 0, under_way: 0 }
     const erased = await admin.forgetUser({ id: 'no such id' })
     expect(erased).to.deep.equal({ ...links, ...others })
+    const counted = await h.store.forget('no such id', new Date(), '')
+    expect(Object.keys(erased)).to.have.members(Object.keys(counted).map(snakeCase))
   })
 })
 

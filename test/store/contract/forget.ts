@@ -19,11 +19,11 @@ import {
 
 const NOTHING = {
   mails: 0,
-  resetTokens: 0,
-  verificationTokens: 0,
-  invitationTokens: 0,
-  notMeTokens: 0,
-  pendingLogins: 0,
+  resetLinks: 0,
+  verificationLinks: 0,
+  invitationLinks: 0,
+  notMeLinks: 0,
+  waitingLogins: 0,
   clientLogouts: 0,
   events: 0,
   underWay: 0,
@@ -90,20 +90,20 @@ export function itForgetsAccounts(store: () => AccountFlowsStore): void {
   it('leaves a reset that is being finished, which is finished; then it is removed', async () => {
     const { reset, invitation } = await recorded('ann')
     await store().invitationTokens.claim(invitation, sampleClaim())
-    expect(await forget('ann')).to.include({ invitationTokens: 0, resetTokens: 1, underWay: 1 })
+    expect(await forget('ann')).to.include({ invitationLinks: 0, resetLinks: 1, underWay: 1 })
     await store().invitationTokens.advance(invitation.id, 'rejected', after(2))
-    expect(await forget('ann')).to.deep.equal({ ...NOTHING, invitationTokens: 1 })
+    expect(await forget('ann')).to.deep.equal({ ...NOTHING, invitationLinks: 1 })
     await store().resetTokens.issue(reset)
     await store().resetTokens.claim(reset, sampleClaim())
-    expect(await forget('ann')).to.include({ resetTokens: 0, underWay: 1 })
+    expect(await forget('ann')).to.include({ resetLinks: 0, underWay: 1 })
     const taken = mustExist(
       await store().resetTokens.takeUnfinished(after(minute), after(2 * minute)),
     )
     expect(taken).to.include({ id: reset.id, newHash: 'next' })
     await store().resetTokens.advance(reset.id, 'used', after(minute))
-    expect(await forget('ann')).to.include({ resetTokens: 0, underWay: 1 })
+    expect(await forget('ann')).to.include({ resetLinks: 0, underWay: 1 })
     await store().resetTokens.advance(reset.id, 'completed', after(minute))
-    expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetTokens: 1 })
+    expect(await forget('ann')).to.deep.equal({ ...NOTHING, resetLinks: 1 })
   })
 
   it('leaves client logouts that are still to be told; each goes once it is over', async () => {
