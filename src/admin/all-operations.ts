@@ -2,11 +2,12 @@ import type * as z from 'zod'
 import { listAudit } from './audit.ts'
 import { runDoctor } from './doctor.ts'
 import { emailChanged } from './email-changed.ts'
+import { rotateKeys } from './keys.ts'
 import { explainLink } from './links.ts'
 import { mailOperations } from './mails.ts'
 import type { Operation } from './operation.ts'
 import { outboxOperations } from './outbox.ts'
-import { rotateKeys, settingsOperations } from './settings.ts'
+import { settingsOperations } from './settings.ts'
 import { userOperations } from './users.ts'
 
 // What clients send and receive, by the names of docs/openapi.json.
@@ -19,13 +20,8 @@ export { Link, LinkExplanation, LinkQuery } from './links.ts'
 export { MailJob, MailOutcome, MailPreview, MailRecord, MailTest } from './mails.ts'
 export { Candidate, Problem, SettingProblem, type Operation } from './operation.ts'
 export { MailChoice, MailsChanged, Outbox } from './outbox.ts'
-export {
-  KeysRotation,
-  Settings,
-  SettingsHistory,
-  SettingsInForce,
-  SettingsVersion,
-} from './settings.ts'
+export { KeysRotation } from './keys.ts'
+export { Settings, SettingsHistory, SettingsInForce, SettingsVersion } from './settings.ts'
 export { UserStatus } from './user-status.ts'
 export { Accepted, AccountId, EndedSessions, ForgottenAccount, Verification } from './users.ts'
 

@@ -1,12 +1,17 @@
 /**
  * The flows, each in the file of its section: `password-link.ts` (3.1), `email-verification.ts`, `waiting-login.ts` and `login-code.ts`
- * (3.2), `new-password.ts` (3.3), `asked-by-host.ts` (3.4, 3.8), `end-sessions.ts` (3.5), `not-me.ts` (3.6). `account.ts` answers a reset without a
- * password (3.7). No flow knows a page, a mail server or a database.
+ * (3.2), `new-password.ts` (3.3), `for-hosts.ts` (3.4, 3.5, 3.8), `not-me.ts` (3.6), `other-address.ts` (3.9). `account.ts` answers a reset
+ * without a password (3.7). No flow knows a page, a mail server or a database.
  */
 import type { RequestParameters, User } from '../contract/index.ts'
-import { emailChanged, invite, sendVerification } from './asked-by-host.ts'
+import {
+  emailChanged,
+  endSessions,
+  invite,
+  passwordChanged,
+  sendVerification,
+} from './for-hosts.ts'
 import { createEmailVerification } from './email-verification.ts'
-import { endSessions, passwordChanged } from './end-sessions.ts'
 import { createNotMe } from './not-me.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'

@@ -1,7 +1,7 @@
 /** The state of a mailed link, by its record and its account. It is the same for all kinds of links. */
 import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { requestMail } from '../jobs/request-mail.ts'
+import { requestMail } from './request-mail.ts'
 import type { LinkEnd, LinkReason, Requester, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'

@@ -1,6 +1,6 @@
 /** The effects of a link's new password, in the order of 3.3: it is set, all sessions end, the owner gets a mail. */
 import { isForFirst } from '../crypto/password.ts'
-import { requestPasswordNotice } from '../jobs/request-mail.ts'
+import { requestPasswordNotice } from './request-mail.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'

@@ -5,7 +5,7 @@ import { isInTime, isVoid, type CapturedRequest } from '../store/logins.ts'
 import { isEnded, type SessionCutoffs } from '../store/cutoffs.ts'
 import type { Requester, User } from '../contract/index.ts'
 import { parametersOf } from '../contract/parameters.ts'
-import { requestMail } from '../jobs/request-mail.ts'
+import { requestMail } from './request-mail.ts'
 import type { PendingLogin } from '../store/index.ts'
 import { isUnchanged } from './account.ts'
 import {

@@ -14,7 +14,7 @@ import {
   whyNoInvitation,
 } from '../flows/account.ts'
 import { isWaitingPage } from '../flows/waiting-login.ts'
-import { endOfNotice } from '../jobs/request-mail.ts'
+import { endOfNotice } from '../flows/request-mail.ts'
 import type { MailJob } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import { KEEP_LOGIN_MS } from '../store/logins.ts'

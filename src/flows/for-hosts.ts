@@ -1,13 +1,18 @@
-/** What a host asks for: an invitation (3.4), a verification after its own sign-up, and what follows when it changed an address (3.8). */
+/**
+ * What a host calls: to invite (3.4), to end sessions, also after it replaced a password (3.5), to verify after its own sign-up, and after it
+ * changed an address (3.8). After a link, `new-password.ts` ends the sessions (3.3).
+ */
 import { newId } from '../crypto/token.ts'
-import { requestMail, requestNotice } from '../jobs/request-mail.ts'
 import { isMailAddress } from '../settings/addresses.ts'
-import type { RequestParameters, User } from '../contract/index.ts'
+import type { EndedAccount, EndedSessions, RequestParameters, User } from '../contract/index.ts'
 import { NOBODY } from '../contract/parameters.ts'
 import { isJsonObject, must } from '../errors.ts'
+import { secondAfter, type SessionEnd } from '../store/cutoffs.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
-import type { FlowParts } from './parts.ts'
-import { voidLinks } from './void-links.ts'
+import { isNotified } from './client-notifications.ts'
+import type { Browser, FlowParts } from './parts.ts'
+import { BY_HOST, requestMail, requestNotice, requestPasswordNotice } from './request-mail.ts'
+import { voidEverything, voidLinks } from './void-links.ts'
 
 /**
  * `mailId`: a worker mails the invitation, if the limits allow it. By this id, the admin API shows what became of the mail. `refused`: no
@@ -86,6 +91,49 @@ export async function emailChanged(
   }
   await audit({ id: newId(), type: 'email_changed', at: clock.now(), accountId })
   return mails
+}
+
+/** Ends everything after the host replaced a password (3.5). One browser gets a new session, and the owner gets a mail. */
+export async function passwordChanged(parts: FlowParts, accountId: string, browser?: Browser) {
+  const { users, audit, settings } = parts
+  const session = browser && (await parts.sessions.liveOf(browser, accountId))
+  const requester = browser ? parts.requesterOf(browser.req) : NOBODY
+  const id = `${BY_HOST}${newId()}`
+  const ended = await endAll(parts, accountId, { id, idpAt: session?.endsAt }, async (ended) => {
+    const user = settings().passwordChangedEmail ? await users.findById(accountId) : undefined
+    if (user?.email !== undefined && whyNoMail(user) === undefined) {
+      const isUnverified = !user.emailVerified
+      const change = { id, accountId, sendTo: user.email, isUnverified, parameters: {}, requester }
+      await requestPasswordNotice(parts, change)
+    }
+    await audit({ ...ended, type: 'password_changed', ...requester })
+  })
+  // Last, so that earlier answers to this browser have set their cookies.
+  await session?.renew()
+  return ended
+}
+
+/** Ends all sessions and tokens of an account, and voids the links that were mailed to it. */
+export const endSessions = (parts: FlowParts, accountId: string) =>
+  endAll(parts, accountId, { id: newId() }, (ended) =>
+    parts.audit({ ...ended, type: 'sessions_ended' }),
+  )
+
+async function endAll(
+  { store, sessions, clients, clock }: FlowParts,
+  accountId: string,
+  { id, idpAt }: Pick<SessionEnd, 'id' | 'idpAt'>,
+  record: (ended: SessionEnd & { accountId: string; details: EndedSessions }) => Promise<void>,
+): Promise<EndedAccount> {
+  const at = clock.now()
+  await voidEverything(store, accountId)
+  const details = await sessions.end(accountId, { id, at, idpAt })
+  const signedOut = await clients.clientsOf(accountId, id)
+  await record({ id, at, accountId, details })
+  await secondAfter(clock, at)
+  if (!signedOut) return details
+  const notified = signedOut.filter(isNotified).length
+  return { ...details, clients: { notified, notNotified: signedOut.length - notified } }
 }
 
 /** An account and parameters as a host names them in its code, in JavaScript perhaps. No browser is behind its call. */
