@@ -1,7 +1,7 @@
 /**
- * The flows, each in the file of its section: `password-link.ts` (3.1), `email-verification.ts`, `waiting-login.ts` and `login-code.ts`
- * (3.2), `new-password.ts` (3.3), `for-hosts.ts` (3.4, 3.5, 3.8), `not-me.ts` (3.6), `other-address.ts` (3.9). `account.ts` answers a reset
- * without a password (3.7). No flow knows a page, a mail server or a database.
+ * The flows, each in the file of its section. `password-link.ts` (3.1), then `new-password.ts` (3.3); `account.ts`: without a password (3.7).
+ * `email-verification.ts`, `waiting-login.ts`, `login-code.ts` (3.2); `other-address.ts` (3.9). `for-hosts.ts` (3.4, 3.5, 3.8). `not-me.ts`
+ * (3.6). No flow knows a page, a mail server or a database.
  */
 import type { RequestParameters, User } from '../contract/index.ts'
 import {

@@ -1,5 +1,5 @@
 /**
- * What a host calls: to invite (3.4), to end sessions, also after it replaced a password (3.5), to verify after its own sign-up, and after it
+ * What a host calls: to invite (3.4), or to end sessions, also after it replaced a password (3.5). Also after its own sign-up, and after it
  * changed an address (3.8). After a link, `new-password.ts` ends the sessions (3.3).
  */
 import { newId } from '../crypto/token.ts'
