@@ -1,3 +1,4 @@
+/** What the login page of a host calls. It keeps a login that has to wait, and finishes the others. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { LoginResult } from '../store/logins.ts'

@@ -1,6 +1,6 @@
 /**
  * A worker takes jobs of a queue, many at a time, and looks for more. It does not know what its jobs are about. This folder has what runs
- * behind requests: it asks for mails, notifies clients, and tidies.
+ * behind requests: it notifies clients, and tidies. `mail/` has a worker of its own.
  */
 import { setMaxListeners } from 'node:events'
 import { within, type Clock } from '../clock.ts'
