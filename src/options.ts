@@ -59,7 +59,7 @@ export interface AccountFlowsOptions {
    * notified. With `allowPrivateNetworks: true`, those in private networks and on this machine are notified too. See `docs/clients.md`.
    */
   clientLogout?: ClientLogoutOptions | undefined
-  /** How many proxies in front of this process append to `X-Forwarded-For`; 0 by default. */
+  /** How many proxies a request passes; 0 by default. The outermost overwrites `X-Forwarded-For`, and each other appends to it. */
   trustedProxies?: number
   /**
    * Your own check, such as a captcha, before a form requests a link: at forgot-password and at resend-verification. A denied person sees

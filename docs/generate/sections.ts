@@ -123,9 +123,18 @@ const provider = new Provider('https://id.example.com/oauth2', {
 flows.attach(provider)
 await flows.start()
 app.use(flows.adminApi, flows.wellKnownChangePassword)
-app.get('/ready', async (_req, res) => void res.json(await flows.health()))
+app.get('/ready', async (_req, res) => {
+  const health = await flows.health()
+  res.status(health.isReady ? 200 : 503).json(health)
+})
 app.use('/oauth2', provider.callback())
-process.once('SIGTERM', () => void flows.stop())`,
+const server = app.listen(3000)
+process.once('SIGTERM', async () => {
+  const closed = new Promise((done) => server.close(done))
+  await flows.stop()
+  await closed
+  process.exit(0)
+})`,
     more: {
       'An adapter may have one more method, as the type `AccountAdapter`:': list('AccountAdapter'),
     },

@@ -7,8 +7,8 @@ import { acceptedTags, keptTags } from '../views/languages.ts'
 
 const MAX_USER_AGENT = 256
 
-// The address is that of the connection. Behind `trustedProxies` proxies that append to `X-Forwarded-For`, it is the one that the outermost
-// of them saw.
+// The address is that of the connection. Behind `trustedProxies` proxies, it is the one in `X-Forwarded-For` that the outermost of them
+// saw.
 export function requesterOf(req: IncomingMessage, trustedProxies: number): Requester {
   const forwarded = [req.headers['x-forwarded-for']].flat().join(',').split(',')
   const hops = forwarded.map((hop) => hop.trim()).filter((hop) => hop !== '')

@@ -14,8 +14,9 @@ import {
 } from './record-store.ts'
 
 /**
- * Throws a `TypeError` unless each value has the type of its field, and the limit is a positive integer. A declared index must begin with
- * the equal fields, and continue with the one in `by`. A descending order, and a value in `after`, need a field in `by`.
+ * Throws a `TypeError` unless a declared index answers the query, each value has the type of its field, and the limit is a positive
+ * integer. The index must begin with the equal fields, and continue with the one in `by`. A descending order, and a value in `after`, need a
+ * field in `by`.
  */
 export function checkQuery(
   kind: Kind,
