@@ -1,8 +1,6 @@
 /**
  * The proof that the times of the answers tell nobody who has an account. It measures pairs of requests. Six tests try to tell them
  * apart. docs/security.md says how to run it and how to read it.
- *
- * @module
  */
 import { stopMongo } from '../../test/support/mongod.ts'
 import { PAIRS_FOR_EQUALITY } from './judge.ts'
