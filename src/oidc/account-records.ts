@@ -106,21 +106,24 @@ interface FoundRecord {
  * throws only if the store cannot be reached. It logs other failures, because the cut-off alone is the guarantee.
  */
 export function accountRecords(factories: AdapterFactory[], log: Log, accountId: string) {
-  async function deleteThose(failed: string, isToGo: (record: FoundRecord) => boolean) {
+  /** Deletes the records that these cut-offs end, without cut-offs none. Returns how many, and all that were found. */
+  async function visit(failed: string, ends?: SessionCutoffs) {
     const counts: EndedSessions = { oauth: undefined, idp: undefined }
+    const found: FoundRecord[] = []
     const deleting = [...OAUTH_MODELS, ...IDP_MODELS].flatMap((model) => {
       const kind = IDP_MODELS.includes(model) ? 'idp' : 'oauth'
-      const isOwnToGo = (payload: AdapterPayload) => {
+      const isToGo = (payload: AdapterPayload) => {
         const stamp = accountStamp(model, payload)
-        const clients = HOLD_CLIENTS.has(model) ? clientsIn(payload) : []
-        return stamp?.accountId === accountId && isToGo({ stamp, clients })
+        if (stamp?.accountId !== accountId) return false
+        found.push({ stamp, clients: HOLD_CLIENTS.has(model) ? clientsIn(payload) : [] })
+        return isEnded(stamp.cutoff, stamp, ends)
       }
       const adapters = factories
         .map((factory) => factory(model))
         .filter((adapter): adapter is AccountAdapter => 'destroyByAccountId' in adapter)
       return adapters.map(async (adapter) => {
         try {
-          const count = await adapter.destroyByAccountId(accountId, isOwnToGo)
+          const count = await adapter.destroyByAccountId(accountId, isToGo)
           counts[kind] = count + (counts[kind] ?? 0)
         } catch (error) {
           if (isStoreUnavailable(error)) throw error
@@ -129,21 +132,17 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
       })
     })
     await Promise.all(deleting)
-    return counts
+    return { counts, found }
   }
 
   return {
     /** Only reads. The result is a function: it counts the records that given cut-offs end, and collects their clients. */
     async look() {
-      const found: FoundRecord[] = []
-      const failed = 'what an ended account has could not be found; its clients are not told'
-      const none = await deleteThose(failed, (record) => {
-        found.push(record)
-        return false
-      })
+      const { counts, found } = await visit(
+        'what an ended account has could not be found; its clients are not told',
+      )
       return (ends: SessionCutoffs) => {
-        const counts = { ...none }
-        const ended = found.filter((record) => isOver(record, ends))
+        const ended = endedOf(found, ends)
         for (const { stamp } of ended) counts[stamp.cutoff] = 1 + (counts[stamp.cutoff] ?? 0)
         return { counts, clients: clientsOf(ended) }
       }
@@ -151,19 +150,14 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
 
     /** Deletes the records that these cut-offs end. Returns the clients of the deleted records. */
     async deleteEnded(ends: SessionCutoffs): Promise<EndedClientSids> {
-      const ended: FoundRecord[] = []
       const failed = 'ended sessions and tokens could not be deleted; they are dead all the same'
-      await deleteThose(failed, (record) => {
-        const isToGo = isOver(record, ends)
-        if (isToGo) ended.push(record)
-        return isToGo
-      })
-      return clientsOf(ended)
+      return clientsOf(endedOf((await visit(failed, ends)).found, ends))
     },
   }
 }
 
-const isOver = ({ stamp }: FoundRecord, ends: SessionCutoffs) => isEnded(stamp.cutoff, stamp, ends)
+const endedOf = (found: FoundRecord[], ends: SessionCutoffs) =>
+  found.filter(({ stamp }) => isEnded(stamp.cutoff, stamp, ends))
 
 function clientsIn({ clientId, sid, authorizations = {} }: AdapterPayload) {
   const clients: FoundRecord['clients'] = [[clientId, sid]]
