@@ -5,15 +5,13 @@ export const MAIL_KINDS = {
     template: 'password-reset',
     /** The beginning of its types of audit events. */
     flow: 'password_reset',
-    /** Whether it reports a change of an account. A limit only delays it, and it leaves whatever the account's state is by then. */
-    isNotice: false,
-    /** What "This wasn't me" undoes, if the mail or its link caused it. `undefined`: the mail has no such link. */
+    /** What "This wasn't me" undoes, if the mail or its link caused it. A wrong value blocks a password. `undefined`: no such link. */
     takesBack: 'password',
     /** Only the newest request of an account gets a mail, and a working link. Otherwise each request that can be sent at once gets one. */
     newestOnly: true,
     /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
-    /** `undefined`: the mail holds no secret. */
+    /** `undefined`: the mail is a notice of a change, and holds no secret. A limit only delays it, and it leaves whatever happens then. */
     link: {
       /** The setting for the lifetime of the link. */
       lifetime: 'passwordResetExpiration',
@@ -30,7 +28,6 @@ export const MAIL_KINDS = {
   email_verification: {
     template: 'email-verification',
     flow: 'email_verification',
-    isNotice: false,
     takesBack: 'verification',
     newestOnly: false,
     page: '/verify-email',
@@ -45,7 +42,6 @@ export const MAIL_KINDS = {
   invitation: {
     template: 'invitation',
     flow: 'invitation',
-    isNotice: false,
     takesBack: 'password',
     newestOnly: true,
     page: '/accept-invitation',
@@ -60,7 +56,6 @@ export const MAIL_KINDS = {
   password_changed: {
     template: 'password-changed',
     flow: 'password_reset',
-    isNotice: true,
     takesBack: 'password',
     newestOnly: false,
     page: '/forgot-password',
@@ -69,7 +64,6 @@ export const MAIL_KINDS = {
   email_changed: {
     template: 'email-changed',
     flow: 'email_verification',
-    isNotice: true,
     // The owner left this mailbox, mostly by choice. Its reader must not lock the account.
     takesBack: undefined,
     newestOnly: false,
@@ -77,10 +71,7 @@ export const MAIL_KINDS = {
     page: undefined,
     link: undefined,
   },
-} as const satisfies Record<string, { takesBack: TakenBack; [more: string]: unknown }>
-
-/** Each kind of mail must declare this: a wrong value would block a password. */
-type TakenBack = 'password' | 'verification' | undefined
+} as const
 
 type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows

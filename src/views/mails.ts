@@ -20,7 +20,7 @@ export type MailName = MailTemplate | 'test'
 
 /** Mails about something that was done. The user or an admin asked for the other mails. */
 const NOTICES = new Set<MailName>(
-  Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
+  Object.values(MAIL_KINDS).flatMap(({ link, template }) => (link ? [] : [template])),
 )
 
 /** A notice to a mailbox that the account has left says only when. A username can be the new address, which the reader must not learn. */
@@ -196,8 +196,8 @@ export const SAMPLE_MAILS: [MailName, MailLocals][] = [
   ['test', little],
 ]
 
-function samplesOf({ template, flow, link, isNotice, page }: (typeof MAIL_KINDS)[MailKind]) {
-  const by = { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }
+function samplesOf({ template, flow, link, page }: (typeof MAIL_KINDS)[MailKind]) {
+  const by = { ...little, [link ? 'isByAdmin' : 'isByHost']: true }
   const entered = { ...little, isEntered: true }
   const outside = link?.isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
   const mayBeFirst = flow === 'password_reset'
