@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
 import { setNewest } from '../store/bounded-map.ts'
-import type { ProviderRecord } from '../store/index.ts'
+import type { ProviderRecord } from '../store/provider-records.ts'
 import { pagesOf, type Table } from '../store/table.ts'
 import { OAUTH_MODELS, accountStamp, type AccountAdapter } from './account-records.ts'
 

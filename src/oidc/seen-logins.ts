@@ -79,7 +79,8 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     /** All that `work` makes for the account comes from this login. */
     runAsLogin<T>(accountId: string, login: KnownLogin, work: () => Promise<T>) {
       const { outage } = memory()
-      return request.run({ ...newMemory(undefined, [[accountId, login]]), outage }, work)
+      const logins = new Map([[accountId, login]])
+      return request.run({ ...newMemory(), outage, logins }, work)
     },
 
     /** Returns the record. `undefined`: there is no record, or a cut-off ended it. */
@@ -116,12 +117,12 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
 }
 
 /** What one request knows. `arrivedAt`: in seconds; `undefined` outside our middleware. `logins`: the source of its records, by account. */
-const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
+const newMemory = (arrivedAt?: number) => ({
   arrivedAt,
   /** The first failure of the store. */
   outage: {} as { error?: unknown },
   cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
-  logins: new Map(logins),
+  logins: new Map<string, KnownLogin>(),
 })
 
 type Memory = ReturnType<typeof newMemory>

@@ -2,8 +2,7 @@
 import { systemClock, type Clock } from '../../clock.ts'
 import { checkQuery, isOfAny, keptText, storedOf } from '../record-checks.ts'
 import type { Change, Fields, Kind, Query, RecordStore, Stored, Value } from '../record-store.ts'
-import type { User, UserStore } from '../../contract/index.ts'
-import { equalsInAsciiCase, hashOf } from '../../contract/users.ts'
+import { equalsInAsciiCase, hashOf, type User, type UserStore } from '../../contract/users.ts'
 
 type Kept = Stored & { fields: Fields }
 

@@ -1,6 +1,5 @@
 import type { FindOptions } from 'mongodb'
-import type { User, UserStore } from '../../contract/index.ts'
-import { equalsInAsciiCase } from '../../contract/users.ts'
+import { equalsInAsciiCase, type User, type UserStore } from '../../contract/users.ts'
 import { systemClock } from '../../clock.ts'
 import { together } from '../batches.ts'
 import {
