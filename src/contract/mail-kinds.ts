@@ -7,12 +7,12 @@ export const MAIL_KINDS = {
     flow: 'password_reset',
     /** What "This wasn't me" undoes, if the mail or its link caused it. A wrong value blocks a password. `undefined`: no such link. */
     takesBack: 'password',
-    /** Only the newest request of an account gets a mail, and a working link. Otherwise each request that can be sent at once gets one. */
-    newestOnly: true,
     /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
     /** `undefined`: the mail is a notice of a change, and holds no secret. A limit only delays it, and it leaves whatever happens then. */
     link: {
+      /** Only the newest request of an account gets a mail, and a working link. Otherwise each that can be sent at once gets one. */
+      newestOnly: true,
       /** The setting for the lifetime of the link. */
       lifetime: 'passwordResetExpiration',
       /** The part of the store that holds its tokens, and those of no other kind: a token does not say its kind. */
@@ -29,9 +29,9 @@ export const MAIL_KINDS = {
     template: 'email-verification',
     flow: 'email_verification',
     takesBack: 'verification',
-    newestOnly: false,
     page: '/verify-email',
     link: {
+      newestOnly: false,
       lifetime: 'emailVerificationExpiration',
       tokens: 'verificationTokens',
       isSigned: true,
@@ -43,9 +43,9 @@ export const MAIL_KINDS = {
     template: 'invitation',
     flow: 'invitation',
     takesBack: 'password',
-    newestOnly: true,
     page: '/accept-invitation',
     link: {
+      newestOnly: true,
       lifetime: 'invitationExpiration',
       tokens: 'invitationTokens',
       isSigned: false,
@@ -57,7 +57,6 @@ export const MAIL_KINDS = {
     template: 'password-changed',
     flow: 'password_reset',
     takesBack: 'password',
-    newestOnly: false,
     page: '/forgot-password',
     link: undefined,
   },
@@ -66,7 +65,6 @@ export const MAIL_KINDS = {
     flow: 'email_verification',
     // The owner left this mailbox, mostly by choice. Its reader must not lock the account.
     takesBack: undefined,
-    newestOnly: false,
     // A reset link would go to the new address.
     page: undefined,
     link: undefined,
@@ -79,7 +77,7 @@ type KindWith<Facts> = { [K in MailKind]: Rows[K] extends Facts ? K : never }[Ma
 /** The kinds whose mails hold a link with a token. */
 export type LinkKind = KindWith<{ link: object }>
 /** The kinds whose link leads to a password form. */
-export type PasswordLinkKind = KindWith<{ link: object; newestOnly: true }>
+export type PasswordLinkKind = KindWith<{ link: { newestOnly: true } }>
 /** The parts of the store that hold tokens of these kinds. */
 export type TokenPart<K extends LinkKind = LinkKind> = Rows[K]['link']['tokens']
 /** A `password_reset` without a link has a template of its own. */

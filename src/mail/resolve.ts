@@ -49,7 +49,7 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
   if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
   // After an outage, a user must not get two mails at once.
   const isLate = parts.clock.now().getTime() - job.requestedAt.getTime() > PROMPT_MS
-  const isToCheck = MAIL_KINDS[job.kind].newestOnly || isLate
+  const isToCheck = MAIL_KINDS[job.kind].link?.newestOnly || isLate
   if (isToCheck && (await endEarlierAndCheckOvertaken(parts, found, user)))
     return endUnsent(parts, found, 'superseded')
   return { ...found, attempts: job.attempts + 1, availableAt: lease, recipient }
@@ -123,7 +123,7 @@ async function recipientIn(parts: MailParts, job: MailJob, user: User) {
  */
 async function endEarlierAndCheckOvertaken({ store, clock }: MailParts, job: MailJob, user: User) {
   const { outbox } = store
-  const { newestOnly } = MAIL_KINDS[job.kind]
+  const newestOnly = MAIL_KINDS[job.kind].link?.newestOnly
   const now = clock.now()
   const requests = await outbox.requestsOf(user.id, job.kind)
   if (newestOnly) await outbox.supersede(earlierThan(job, requests), now)
