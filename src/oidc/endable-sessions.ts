@@ -1,7 +1,4 @@
-/**
- * The adapter of oidc-provider, and the end of all sessions and tokens of an account. Only this folder touches the provider, and it never
- * knows a flow, a mail or a page.
- */
+/** The adapter of oidc-provider, and the end of all sessions and tokens of an account. It never knows a flow, a mail or a page. */
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { EndedSessions, Log } from '../contract/index.ts'
 import type { SessionEnd } from '../store/cutoffs.ts'

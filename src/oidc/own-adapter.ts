@@ -33,10 +33,7 @@ type Found = Map<string, ProviderRecord>
 
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
-/**
- * Keeps the records of oidc-provider. It hashes the id of a record, and seals the rest with the first secret, except the fields that it
- * searches by.
- */
+/** Keeps the records of oidc-provider: the id hashed, and all that it does not search by sealed with the first secret. */
 export function createOwnAdapter(parts: Parts) {
   const found: Found = new Map()
   return {
@@ -64,10 +61,6 @@ export function createOwnAdapter(parts: Parts) {
 
 function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   const { providerRecords: records, clock } = parts
-  async function revoke(grantId: string, models: string[]): Promise<void> {
-    for await (const page of foundBy(records, models, { grantId }))
-      await records.updateAll(page, (now) => (now.grantId === grantId ? undefined : now))
-  }
 
   return {
     async upsert(id, payload, expiresIn) {
@@ -105,14 +98,14 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
       // for a later use. The grant is removed first: without it, all that the first use still makes is dead.
       if (grantId !== undefined) {
         await records.remove(storedId('Grant', grantId))
-        await revoke(grantId, OAUTH_MODELS)
+        await revoke(records, grantId, OAUTH_MODELS)
       }
       refuseUsed(model)
     },
 
     destroy: (id) => records.remove(storedId(model, id)),
 
-    revokeByGrantId: (grantId) => revoke(grantId, [model]),
+    revokeByGrantId: (grantId) => revoke(records, grantId, [model]),
 
     async destroyByAccountId(accountId, isEnded) {
       let count = 0
@@ -120,8 +113,9 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
         const payload = opened(parts, record)
         return payload && isEnded(payload) ? undefined : record
       }
-      for await (const page of foundBy(records, [model], { accountId })) {
-        const ended = page.filter((record) => !left(record))
+      const ofAccount = { equal: { accountId }, after: { id: '' }, limit: PAGE }
+      for await (const page of pagesOf(records, ofAccount)) {
+        const ended = page.filter((record) => record.model === model && !left(record))
         count += await records.updateAll(ended, left)
       }
       return count
@@ -129,14 +123,12 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   }
 }
 
-/** Finds the records of these models with this value, page by page. */
-async function* foundBy(
-  records: Table<ProviderRecord>,
-  models: string[],
-  equal: { accountId: string } | { grantId: string },
-) {
-  for await (const page of pagesOf(records, { equal, after: { id: '' }, limit: PAGE }))
-    yield page.filter((record) => models.includes(record.model))
+async function revoke(records: Table<ProviderRecord>, grantId: string, models: string[]) {
+  const ofGrant = { equal: { grantId }, after: { id: '' }, limit: PAGE }
+  for await (const page of pagesOf(records, ofGrant)) {
+    const own = page.filter(({ model }) => models.includes(model))
+    await records.updateAll(own, (now) => (now.grantId === grantId ? undefined : now))
+  }
 }
 
 /** Finds the newest of two sessions with one uid: an older request may have saved an earlier session again. */

@@ -40,7 +40,8 @@ export function createResume(parts: ResumeParts) {
       const session = await provider().Session.get(ctx)
       if (session.accountId === undefined || session.accountId === accountId) return
       await session.destroy()
-      dropCookie(ctx, provider().cookieName('session'))
+      const { headers } = ctx.req
+      headers.cookie = withoutCookie(headers.cookie, provider().cookieName('session')).join('; ')
     },
 
     /**
@@ -208,10 +209,6 @@ function injectCookie(ctx: Context, name: string, value: string): void {
   const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
   if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
   ctx.req.headers.cookie = pairs.join('; ')
-}
-
-function dropCookie(ctx: Context, name: string): void {
-  ctx.req.headers.cookie = withoutCookie(ctx.req.headers.cookie, name).join('; ')
 }
 
 function withoutCookie(header: string | undefined, name: string): string[] {
