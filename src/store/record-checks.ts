@@ -1,7 +1,4 @@
-/**
- * What all stores of records check: queries, changes, and what was read. It also escapes texts that databases cannot keep. A record that
- * fails its check is damaged.
- */
+/** What all stores of records share: checks of queries, changes and what was read, and the escapes of texts that databases cannot keep. */
 import { jsonOf, must } from '../errors.ts'
 import {
   ANY,

@@ -1,9 +1,7 @@
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { CapturedRequest, PendingLogin, PendingLoginStore } from './index.ts'
 
-/**
- * The same store. It seals what would let a reader of the database act, or learn about a person. A login that no key opens is not found.
- */
+/** The same store, which seals what lets a reader of the database act, or learn about a person. A login that no key opens is not found. */
 export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingLoginStore {
   const opened = (login: PendingLogin | undefined): PendingLogin | undefined => {
     const captured = login && open(login.captured, login.id, box)

@@ -10,10 +10,7 @@ const FIELDS = {
   /** Lower-case hex SHA-256 of the raw token. */
   tokenHash: 'text',
   userId: 'text',
-  /**
-   * The address that the link was mailed to. The token is void if the user's address changes. Empty: it was mailed to the other address with
-   * `addressId`, which a login holds.
-   */
+  /** Where the link was mailed. The token is void if the user's address changes. Empty: to the other address with `addressId` of a login. */
   email: 'text',
   addressId: 'text?',
   /** Digest of the password hash at the time of issue. The token is void if the hash changes. */

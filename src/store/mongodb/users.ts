@@ -153,10 +153,7 @@ async function hasIds(ids: string[]) {
   return { _id: { $in: [...ids, ...ofHex.map((id) => new ObjectId(id))] } }
 }
 
-/**
- * A field of another type counts as absent, but a disabled flag as set. `undefined`: the `_id` is neither a string nor an ObjectId, so that
- * no query could find the user again.
- */
+/** A field of another type counts as absent, but a disabled flag as set. `undefined`: no query could find a user with this `_id` again. */
 function toUser(document: object): User | undefined {
   const { _id, ...fields }: Record<string, unknown> = { ...document }
   if (!isId(_id)) return undefined
