@@ -55,9 +55,7 @@ export function accountStamp(model: string, payload: AdapterPayload): AccountSta
 }
 
 function seenOf(record: object): DatedLogin {
-  const { idp, oauth, second }: Partial<SeenCutoffs & DatedLogin> = Object(
-    Reflect.get(record, SEEN),
-  )
+  const { idp, oauth, second }: Record<string, unknown> = Object(Reflect.get(record, SEEN))
   return {
     second: typeof second === 'number' ? second : undefined,
     seen: typeof idp === 'number' && typeof oauth === 'number' ? { idp, oauth } : undefined,

@@ -77,10 +77,7 @@ export function createClients(provider: () => Provider, origin: string) {
      * The client, and where its login starts again: a `loginPage` of this browser, its own address (OpenID Connect Core, section 4), or its
      * front page. It says nothing about the account: another person may have asked for the mail.
      */
-    async restart(
-      parameters: RequestParameters,
-      loginPage?: string,
-    ): Promise<ShownClient | undefined> {
+    async restart(parameters: RequestParameters, loginPage?: string) {
       const client = await genuineClient(parameters)
       if (!client) return undefined
       const href = loginPage ?? hrefOf(provider(), client, parameters)

@@ -1,7 +1,7 @@
 // A new session for the one browser that stays signed in while its account is signed out. A test pins what oidc-provider does not document:
 // `Session.get` reads its cookie with the options that set it.
 import type { Context } from 'koa'
-import type { Provider, Session } from 'oidc-provider'
+import type { Provider } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
@@ -58,9 +58,7 @@ async function sessionIn(provider: Provider, { req, res }: Pick<Context, 'req' |
     options = given
     return cookies.get(name, given)
   }
-  const session: Session = await provider.Session.get(
-    Object.assign(ctx, { oidc: { cookies: { get } } }),
-  )
+  const session = await provider.Session.get(Object.assign(ctx, { oidc: { cookies: { get } } }))
 
   function setCookie(id: string, exp: number | undefined) {
     must(options, 'oidc-provider does not tell how it sets its session cookie')

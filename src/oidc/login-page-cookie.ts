@@ -37,10 +37,7 @@ export function createLoginPage(provider: () => Provider, box: SecretBox, resetU
     forget: (ctx: Context) => ctx.append('Set-Cookie', `${NAME}=; Max-Age=0; ${attributes}`),
 
     /** The address of the login page, if its login can still be finished here and is for this client and redirect URI. */
-    async addressFor(
-      ctx: Context,
-      { clientId, redirectUri }: RequestParameters,
-    ): Promise<string | undefined> {
+    async addressFor(ctx: Context, { clientId, redirectUri }: RequestParameters) {
       const login = readCookie(ctx)
       const interaction = login && (await provider().Interaction.find(login.uid))
       if (interaction?.prompt.name !== 'login') return undefined

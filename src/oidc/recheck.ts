@@ -33,10 +33,7 @@ export function createRecheck(provider: () => Provider) {
       : new Error(message)
   }
 
-  async function startsPushed(
-    ctx: Context,
-    { params, trusted }: CapturedRequest,
-  ): Promise<boolean> {
+  async function startsPushed(ctx: Context, { params, trusted }: CapturedRequest) {
     const { PushedAuthorizationRequest, issuer } = provider()
     const clientId = String(params['client_id'])
     const request = new UnsecuredJWT(params).setIssuer(clientId).setAudience(issuer).encode()

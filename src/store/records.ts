@@ -77,12 +77,7 @@ function createChanges(commands: Commands, { now, sleep }: Clock) {
   }
 
   /** Changes a record by a function of its state. `known`: as the caller has just found it, which saves a read. */
-  return async <A>(
-    kind: ChangedKind,
-    id: string,
-    change: ChangeOf<A>,
-    known?: Stored,
-  ): Promise<A> => {
+  return async <A>(kind: ChangedKind, id: string, change: ChangeOf<A>, known?: Stored) => {
     const key = keyOf(kind, id)
     const waiting = queues.get(key) ?? []
     if (all >= MAX || waiting.length >= MAX_OF_RECORD) throw contention()

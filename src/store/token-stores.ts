@@ -147,11 +147,7 @@ export function verificationTokens(tokens: Tokens) {
      *
      * @param proven - the address that the account has by now, if the token held none.
      */
-    async use(
-      { id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>,
-      at: Date,
-      proven = email,
-    ) {
+    async use({ id, userId, email }: Token, at: Date, proven = email) {
       const ofAddress = (await ofUser(tokens, userId)).filter((token) => token.email === email)
       await tokens.updateAll(ofAddress, (record) => {
         if (record.id !== id) return expired(record, at)

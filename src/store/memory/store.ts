@@ -76,8 +76,7 @@ function dropOldest({ purgedAt = '' }: Kind, table: Map<string, Kept>): void {
     if (fields[purgedAt] !== undefined) return void table.delete(id)
 }
 
-const storedFrom = (kind: Kind, kept: Kept): Stored =>
-  storedOf(kind, kept.id, structuredClone(kept))
+const storedFrom = (kind: Kind, kept: Kept) => storedOf(kind, kept.id, structuredClone(kept))
 
 function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Change): boolean {
   const held = unique.filter((field) => next?.[field] !== undefined)
