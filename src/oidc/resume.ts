@@ -1,11 +1,7 @@
 /**
  * Finishes a captured authorization request inside the provider's own pipeline, in one response: from any browser, and long after the
- * interaction expired.
- *
- * oidc-provider does not document three things used here; a contract test pins them:
- * - the constructor of `provider.Interaction`;
- * - that the resume cookie holds the uid of the interaction;
- * - the route names `resume` and `device_resume`.
+ * interaction expired. oidc-provider does not document three things used here, and a contract test pins them: the constructor of
+ * `provider.Interaction`, the uid of the interaction in the resume cookie, and the route names `resume` and `device_resume`.
  */
 import { randomBytes } from 'node:crypto'
 import type { Context, Middleware, Next } from 'koa'

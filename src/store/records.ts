@@ -55,11 +55,33 @@ export interface ChangedKind extends Kind {
 
 const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 
-function createChanges(commands: Commands, { now, sleep }: Clock) {
+function createChanges({ get, swap }: Commands, { now, sleep }: Clock) {
   const remembered = new Map<string, Stored>()
-  const tryOnce = turnsWith(commands, remembered)
   const queues = new Map<string, Waiting[]>()
   let all = 0
+
+  /** Returns the changes that must be tried again. */
+  async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isFirst: boolean) {
+    const key = keyOf(kind, id)
+    const guess = remembered.get(key)
+    const isGuessed = guess || (isFirst && kind.isMostlyNew)
+    remembered.delete(key)
+    try {
+      let tried = isGuessed && applied(id, guess, turn)
+      // Only a swap shows whether the guess was right.
+      if (!tried || tried.isUnchanged) tried = applied(id, await get(kind, id), turn)
+      const { found, answered, next, isUnchanged } = tried
+      const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
+      if (!isUnchanged && !(await swap(kind, change))) return answered.map(([one]) => one)
+      const written = next && { id, revision: change.becomes, was: undefined, fields: next }
+      const known = isUnchanged ? found : written
+      if (known && kind.isRemembered) setNewest(remembered, key, known, MAX_REMEMBERED)
+      for (const [{ resolve }, answer] of answered) resolve(answer)
+    } catch (error) {
+      for (const { reject } of turn) reject(error)
+    }
+    return []
+  }
 
   async function work(kind: ChangedKind, id: string, waiting: Waiting[]) {
     for (let [lost, isFirst] = [0, true]; waiting.length > 0; isFirst = false) {
@@ -91,32 +113,6 @@ function createChanges(commands: Commands, { now, sleep }: Clock) {
       void work(kind, id, waiting)
     }
     return answer.finally(() => (all -= 1))
-  }
-}
-
-/** Applies the changes of one record, one turn at a time. */
-function turnsWith({ get, swap }: Commands, remembered: Map<string, Stored>) {
-  /** Returns the changes that must be tried again. */
-  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isFirst: boolean) {
-    const key = keyOf(kind, id)
-    const guess = remembered.get(key)
-    const isGuessed = guess || (isFirst && kind.isMostlyNew)
-    remembered.delete(key)
-    try {
-      let tried = isGuessed && applied(id, guess, turn)
-      // Only a swap shows whether the guess was right.
-      if (!tried || tried.isUnchanged) tried = applied(id, await get(kind, id), turn)
-      const { found, answered, next, isUnchanged } = tried
-      const change: Change = { id, revision: revisionOf(found), next, becomes: newId() }
-      if (!isUnchanged && !(await swap(kind, change))) return answered.map(([one]) => one)
-      const written = next && { id, revision: change.becomes, was: undefined, fields: next }
-      const known = isUnchanged ? found : written
-      if (known && kind.isRemembered) setNewest(remembered, key, known, MAX_REMEMBERED)
-      for (const [{ resolve }, answer] of answered) resolve(answer)
-    } catch (error) {
-      for (const { reject } of turn) reject(error)
-    }
-    return []
   }
 }
 
