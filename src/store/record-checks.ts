@@ -19,7 +19,7 @@ export function checkQuery(
   kind: Kind,
   { equal = {}, by, isDescending, from, below, after, limit }: Query,
 ): void {
-  must(Number.isSafeInteger(limit) && limit > 0, 'limit must be above 0')
+  checkLimit(limit)
   for (const [name, values] of Object.entries(equal)) check(kind, name, [values].flat())
   const bounds = [from, below, after?.value].filter((value) => value !== undefined)
   if (by !== undefined) check(kind, by, bounds)
@@ -40,6 +40,11 @@ function check(kind: Kind, name: string, values: readonly Value[]): void {
   const type = kind.fields[name] ?? 'text'
   const areOfType = values.every((value) => isOfType(value, type))
   must(areOfType, `${name} of ${kind.name} is to be a ${type}`)
+}
+
+/** Throws a `TypeError` unless the limit is a positive integer. */
+export function checkLimit(limit: number): void {
+  must(Number.isSafeInteger(limit) && limit > 0, 'limit must be above 0')
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The records of one kind, with the field names of the code: how to find and change them. */
+import { checkLimit } from './record-checks.ts'
 import { ANY, type Query, type Stored, type Value } from './record-store.ts'
 import { defined, snakeCase, type KindOf } from './kind.ts'
 import type { Changed, Records } from './records.ts'
@@ -146,6 +147,7 @@ export async function firstWanted<T extends { id: string }>(
     const record = await table.getReadable(id)
     return record && isFound(record) ? [record] : []
   }
+  checkLimit(limit)
   const indexed = { ...equal }
   for (const [name] of fields.slice(1)) Reflect.deleteProperty(indexed, name)
   const wanted: T[] = []
