@@ -5,8 +5,6 @@ export const MAIL_KINDS = {
     template: 'password-reset',
     /** The beginning of its types of audit events. */
     flow: 'password_reset',
-    /** What "This wasn't me" undoes, if the mail or its link caused it. A wrong value blocks a password. `undefined`: no such link. */
-    takesBack: 'password',
     /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
     /** `undefined`: the mail is a notice of a change, and holds no secret. A limit only delays it, and it leaves whatever happens then. */
@@ -17,8 +15,6 @@ export const MAIL_KINDS = {
       lifetime: 'passwordResetExpiration',
       /** The part of the store that holds its tokens, and those of no other kind: a token does not say its kind. */
       tokens: 'resetTokens',
-      /** Whether `authorize_sig` covers the parameters of the link. */
-      isSigned: false,
       /** The name of the link for support. */
       called: 'reset link',
       /** The command that sends another one. */
@@ -28,13 +24,11 @@ export const MAIL_KINDS = {
   email_verification: {
     template: 'email-verification',
     flow: 'email_verification',
-    takesBack: 'verification',
     page: '/verify-email',
     link: {
       newestOnly: false,
       lifetime: 'emailVerificationExpiration',
       tokens: 'verificationTokens',
-      isSigned: true,
       called: 'verification link',
       command: 'user send-verification',
     },
@@ -42,13 +36,11 @@ export const MAIL_KINDS = {
   invitation: {
     template: 'invitation',
     flow: 'invitation',
-    takesBack: 'password',
     page: '/accept-invitation',
     link: {
       newestOnly: true,
       lifetime: 'invitationExpiration',
       tokens: 'invitationTokens',
-      isSigned: false,
       called: 'invitation',
       command: 'user invite',
     },
@@ -56,16 +48,13 @@ export const MAIL_KINDS = {
   password_changed: {
     template: 'password-changed',
     flow: 'password_reset',
-    takesBack: 'password',
     page: '/forgot-password',
     link: undefined,
   },
   email_changed: {
     template: 'email-changed',
     flow: 'email_verification',
-    // The owner left this mailbox, mostly by choice. Its reader must not lock the account.
-    takesBack: undefined,
-    // A reset link would go to the new address.
+    // A reset link would go to the new address. The owner left this mailbox, mostly by choice, and its reader must not lock the account.
     page: undefined,
     link: undefined,
   },
@@ -79,7 +68,7 @@ export type LinkKind = KindWith<{ link: object }>
 /** The kinds whose link leads to a password form. */
 export type PasswordLinkKind = KindWith<{ link: { newestOnly: true } }>
 /** The parts of the store that hold tokens of these kinds. */
-export type TokenPart<K extends LinkKind = LinkKind> = Rows[K]['link']['tokens']
+export type TokenPart = Rows[LinkKind]['link']['tokens']
 /** A `password_reset` without a link has a template of its own. */
 export type MailTemplate = Rows[MailKind]['template'] | 'signs-in-elsewhere'
 

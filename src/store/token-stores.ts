@@ -6,14 +6,8 @@ import { endOf, newRecord, type NewToken, type Token, tokenOf, type TokenRecord 
 
 type Tokens = Table<TokenRecord>
 
-/** A decided reset, or a decided first password. */
-export interface ClaimedToken extends Token {
-  claimedAt: Date
-  /** The sender of the new password. */
-  claimedBy: Requester
-  /** `undefined` once the password is replaced and the token is marked used. */
-  newHash: string | undefined
-}
+/** A decided reset, or a decided first password, which `claimedBy` sent. `newHash` is `undefined` once the token is marked used. */
+export type ClaimedToken = NonNullable<ReturnType<typeof claimedOf>>
 
 /** The task of a reset, written in the step that claims its token. */
 export interface TokenClaim {
@@ -100,10 +94,10 @@ export function passwordTokens(tokens: Tokens) {
 }
 
 /** `undefined`: no reset was decided with it. */
-function claimedOf(record: TokenRecord | undefined): ClaimedToken | undefined {
+function claimedOf(record: TokenRecord | undefined) {
   if (!record?.claimedAt) return undefined
   const { claimedAt, newHash } = record
-  const claimedBy = { ...NOBODY, ...record.claimedBy }
+  const claimedBy: Requester = { ...NOBODY, ...record.claimedBy }
   return { ...tokenOf(record), claimedAt, claimedBy, newHash }
 }
 

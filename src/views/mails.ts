@@ -199,7 +199,8 @@ export const SAMPLE_MAILS: [MailName, MailLocals][] = [
 function samplesOf({ template, flow, link, page }: (typeof MAIL_KINDS)[MailKind]) {
   const by = { ...little, [link ? 'isByAdmin' : 'isByHost']: true }
   const entered = { ...little, isEntered: true }
-  const outside = link?.isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
+  const isSigned = template === 'email-verification'
+  const outside = isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
   const mayBeFirst = flow === 'password_reset'
   const first = mayBeFirst
     ? [
@@ -214,7 +215,7 @@ function samplesOf({ template, flow, link, page }: (typeof MAIL_KINDS)[MailKind]
       ...locals,
       ...(page !== undefined && { notMe: 'https://id.example/not-me' }),
       ...(link && { lifetimeMs: 3_600_000 }),
-      ...(locals === much && link?.isSigned && { login: SAMPLE_CODE }),
+      ...(locals === much && isSigned && { login: SAMPLE_CODE }),
     },
   ])
 }
