@@ -1,6 +1,6 @@
 /**
  * Finishes a captured authorization request inside the provider's own pipeline, in one response: from any browser, and long after the
- * interaction expired. oidc-provider does not document three things used here, and a contract test pins them: the constructor of
+ * interaction expired. oidc-provider does not document three things that are used here. A contract test pins them: the constructor of
  * `provider.Interaction`, the uid of the interaction in the resume cookie, and the route names `resume` and `device_resume`.
  */
 import { randomBytes } from 'node:crypto'

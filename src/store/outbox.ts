@@ -22,12 +22,12 @@ import { defined } from './kind.ts'
  */
 export type MailStage = 'resolve' | 'send' | 'due' | 'expire'
 
-const STATES = {
+const STATES: Record<MailStage, readonly JobRecord['state'][]> = {
   resolve: ['requested', 'superseded'],
   send: ['resolved'],
   due: ['requested', 'superseded', 'resolved'],
   expire: ['resolved'],
-} as const satisfies Record<MailStage, readonly JobRecord['state'][]>
+}
 
 /** How many are read at a time. Other limits keep an account below it. */
 const MAX = 1_000
@@ -131,7 +131,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
 function isFor(job: JobRecord, stage: MailStage, at: Date): boolean {
   const { state, expiresAt, availableAt, kind } = job
   if (!availableAt || availableAt > at || !isMailKind(kind)) return false
-  if (!STATES[stage].some((each) => each === state)) return false
+  if (!STATES[stage].includes(state)) return false
   return state !== 'resolved' || (stage === 'expire') === expiresAt <= at
 }
 
