@@ -19,7 +19,7 @@ const CONSUMED_ONCE = new Set([
   'PushedAuthorizationRequest',
 ])
 
-/** The most records that are remembered from `find` until `consume`. */
+/** The most records of a model that are remembered from `find` until `consume`. */
 const MAX_FOUND = 1_000
 const PAGE = 1_000
 
@@ -29,15 +29,12 @@ interface Parts {
   clock: Clock
 }
 
-type Found = Map<string, ProviderRecord>
-
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
 /** Keeps the records of oidc-provider: the id hashed, and all that it does not search by sealed with the first secret. */
 export function createOwnAdapter(parts: Parts) {
-  const found: Found = new Map()
   return {
-    of: (model: string) => adapterOf(parts, model, found),
+    of: (model: string) => adapterOf(parts, model),
 
     /** Seals records that never expire anew, with the first secret. Otherwise they would be lost with the older secret that sealed them. */
     async start() {
@@ -59,8 +56,9 @@ export function createOwnAdapter(parts: Parts) {
   }
 }
 
-function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
+function adapterOf(parts: Parts, model: string): AccountAdapter {
   const { providerRecords: records, clock } = parts
+  const found = new Map<string, ProviderRecord>()
 
   return {
     async upsert(id, payload, expiresIn) {
