@@ -57,11 +57,8 @@ export function createNotifyClient({ provider, post, log }: NotifyParts): Notify
 }
 
 /** As `client.backchannelLogout` of oidc-provider does: with the provider's subject, keys, algorithms and encryption. */
-async function logoutToken(
-  { IdToken }: Provider,
-  client: Client,
-  { accountId, sid }: ClientLogout,
-) {
+async function logoutToken({ IdToken }: Provider, client: Client, logout: ClientLogout) {
+  const { accountId, sid } = logout
   const token = Object.assign(new IdToken({ sub: accountId }, { client }), { mask: { sub: null } })
   token.set('events', { 'http://schemas.openid.net/event/backchannel-logout': {} })
   token.set('jti', randomUUID())
