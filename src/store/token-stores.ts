@@ -20,10 +20,8 @@ export interface TokenClaim {
 /** `used`: effect 2, not after `rejected`. `rejected`: a newer password won; not after `used`. `completed`: only after `used`. */
 type ClaimStep = 'used' | 'rejected' | 'completed'
 
-/** One token; or those of one user: all, those issued up to this attempt for a request, or all except those for one address. */
-type Revoked =
-  | { id: string; upTo?: undefined; exceptAddress?: undefined }
-  | { userId: string; upTo?: RequestOrder; exceptAddress?: string | undefined }
+/** The tokens of one user: all, those issued up to this attempt for a request, or all except those for one address. */
+type Revoked = { userId: string; upTo?: RequestOrder; exceptAddress?: string | undefined }
 
 /** How many are read; other limits keep an account below it. */
 const MAX = 1_000
@@ -33,13 +31,10 @@ const MAX_TURNS = 100
 /** Tokens of reset links (2.1, 3.1), and of invitations, where the reset sets the first password (2.6, 3.4). */
 export function passwordTokens(tokens: Tokens) {
   /** Ends live tokens. Without `upTo` they expire at `at`. With it, tokens of this request and of earlier ones are invalidated. */
-  async function revoke(which: Revoked, at: Date): Promise<void> {
-    const { upTo, exceptAddress } = which
+  async function revoke({ userId, upTo, exceptAddress }: Revoked, at: Date): Promise<void> {
     const end = (record: TokenRecord) =>
       upTo ? superseded(record, upTo, at) : expired(record, at, exceptAddress)
-    if ('id' in which) return void (await tokens.update(which.id, end))
-    const live = { equal: { liveOf: which.userId }, limit: 1 }
-    for (const { id, record } of await tokens.findAll(live)) {
+    for (const { id, record } of await tokens.findAll({ equal: { liveOf: userId }, limit: 1 })) {
       if (record) await tokens.update(record, end)
       // A damaged record would hold the user's place.
       else await tokens.remove(id)
@@ -47,7 +42,7 @@ export function passwordTokens(tokens: Tokens) {
   }
 
   return {
-    ...finding(tokens),
+    ...common(tokens),
     revoke,
 
     /** Saves a live token and invalidates earlier ones. `false`: a later request or attempt had a token, whatever became of it. */
@@ -124,15 +119,14 @@ const superseded = (record: TokenRecord, by: RequestOrder, at: Date): TokenRecor
 /** Tokens of verification links (2.2, 3.2). All links of a user are valid side by side. */
 export function verificationTokens(tokens: Tokens) {
   return {
-    ...finding(tokens),
+    ...common(tokens),
     issue: async (token: NewToken): Promise<void> => void (await tokens.insert(newRecord(token))),
 
     /** Makes the unused ones among these tokens expire at `at`; with `upTo`, only those of one mail job. */
-    async revoke(which: Revoked, at: Date): Promise<void> {
-      const { upTo, exceptAddress } = which
+    async revoke({ userId, upTo, exceptAddress }: Revoked, at: Date): Promise<void> {
       const isOfJob = ({ mailJobId, attempt }: TokenRecord) =>
         !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt)
-      const some = 'id' in which ? [which.id] : (await ofUser(tokens, which.userId)).filter(isOfJob)
+      const some = (await ofUser(tokens, userId)).filter(isOfJob)
       await tokens.updateAll(some, (record) => expired(record, at, exceptAddress))
     },
 
@@ -159,10 +153,10 @@ export function verificationTokens(tokens: Tokens) {
   }
 }
 
-export type TokenStore = ReturnType<typeof finding>
+export type TokenStore = ReturnType<typeof common>
 
 /** A record that cannot belong to a valid token counts as absent. */
-function finding(tokens: Tokens) {
+function common(tokens: Tokens) {
   return {
     async find(tokenHash: string): Promise<Token | undefined> {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
@@ -171,6 +165,9 @@ function finding(tokens: Tokens) {
 
     ofUser: async (userId: string, limit: number): Promise<Token[]> =>
       (await ofUser(tokens, userId, limit)).map(tokenOf),
+
+    /** Makes one token expire at `at`, unless it ended before. */
+    expire: (id: string, at: Date) => tokens.update(id, (record) => expired(record, at)),
   }
 }
 
