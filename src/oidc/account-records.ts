@@ -32,10 +32,7 @@ interface AccountStamp extends DatedLogin {
   cutoff: keyof SeenCutoffs
 }
 
-/** A login whose seen cut-offs are known. */
-export interface KnownLogin extends DatedLogin {
-  seen: SeenCutoffs
-}
+export type KnownLogin = DatedLogin & { seen: SeenCutoffs }
 
 /** `undefined`: the record belongs to no account, and no cut-off ends it. */
 export function accountStamp(model: string, payload: AdapterPayload): AccountStamp | undefined {

@@ -43,7 +43,6 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** A kind, and how its records are changed. */
 export interface ChangedKind extends Kind {
   /** The process keeps the state after its last change, and need not read it. */
   isRemembered?: boolean
@@ -134,6 +133,5 @@ function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
   return { found, answered, next, isUnchanged: next === found?.fields }
 }
 
-/** Too many changes wait, or other processes win for too long. */
 const contention = () =>
   new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many change the same record at once')

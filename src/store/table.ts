@@ -6,7 +6,6 @@ import type { Changed, Records } from './records.ts'
 
 type Name<T> = Exclude<keyof T & string, 'id'>
 
-/** A query with the field names of the code. */
 export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
   equal?: { readonly [N in Name<T>]?: Value | readonly Value[] }
   by?: Name<T>
