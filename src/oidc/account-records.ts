@@ -1,12 +1,8 @@
 /** What an account has at the provider: which login each record comes from, and which cut-off ends it. */
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { isStoreUnavailable } from '../errors.ts'
-import {
-  isEnded,
-  type DatedLogin,
-  type SeenCutoffs,
-  type SessionCutoffs,
-} from '../store/cutoffs.ts'
+import { isEnded } from '../store/cutoffs.ts'
+import type { DatedLogin, SeenCutoffs, SessionCutoffs } from '../store/cutoffs.ts'
 import type { EndedSessions, Log } from '../contract/index.ts'
 
 /** Models whose records the cut-off of OAuth sessions ends. */

@@ -5,15 +5,8 @@ import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import {
-  isEnded,
-  loginSecond,
-  seenAll,
-  seenBy,
-  SEEN_NONE,
-  type SessionCutoffs,
-  type SeenCutoffs,
-} from '../store/cutoffs.ts'
+import { isEnded, loginSecond, seenAll, seenBy, SEEN_NONE } from '../store/cutoffs.ts'
+import type { SessionCutoffs, SeenCutoffs } from '../store/cutoffs.ts'
 import type { UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 import { accountStamp, earliest, type KnownLogin, OAUTH_MODELS, SEEN } from './account-records.ts'

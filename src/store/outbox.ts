@@ -1,17 +1,8 @@
 /** The requests for mails (3.1, 3.2); no job holds a token or a link. A worker that lost its lease changes nothing, and gets `false`. */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
-import {
-  dead,
-  emptied,
-  isHeldAt,
-  isWaiting,
-  statusOf,
-  type JobRecord,
-  type MailJob,
-  type MailJobStatus,
-  type NewMailJob,
-} from './outbox-record.ts'
+import { dead, emptied, isHeldAt, isWaiting, statusOf } from './outbox-record.ts'
+import type { JobRecord, MailJob, MailJobStatus, NewMailJob } from './outbox-record.ts'
 import { queueOf } from './leases.ts'
 import { firstWanted, pagesOf, type Table } from './table.ts'
 import { defined } from './kind.ts'

@@ -2,13 +2,8 @@ import type { FindOptions } from 'mongodb'
 import { equalsInAsciiCase, type User, type UserStore } from '../../contract/users.ts'
 import { systemClock } from '../../clock.ts'
 import { together } from '../batches.ts'
-import {
-  createIndexes,
-  isDuplicateKey,
-  operationOptions,
-  refuse,
-  type NamedIndex,
-} from './driver.ts'
+import { createIndexes, isDuplicateKey, operationOptions, refuse } from './driver.ts'
+import type { NamedIndex } from './driver.ts'
 
 /** The result of `db.collection('users')`, with or without the host's own document type. */
 export interface UserCollection {
