@@ -2,12 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
-import type {
-  AccountFlowsStore,
-  ClientLogout,
-  NewClientLogout,
-  NotifyClient,
-} from '../store/index.ts'
+import type { ClientLogout, NewClientLogout, NotifyClient } from '../store/client-logouts.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import { readClient } from './clients.ts'
 import type { PostForm } from './post-form.ts'
 import type { Client } from './recheck.ts'
