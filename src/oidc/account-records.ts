@@ -23,10 +23,7 @@ const IDP_MODELS = ['Session', 'Interaction']
 export const SEEN = 'accountFlowsSeen'
 
 /** What decides whether a record of oidc-provider is ended: its account, its login, and the cut-off that ends it. */
-interface AccountStamp extends DatedLogin {
-  accountId: string
-  cutoff: keyof SeenCutoffs
-}
+type AccountStamp = DatedLogin & { accountId: string; cutoff: keyof SeenCutoffs }
 
 export type KnownLogin = DatedLogin & { seen: SeenCutoffs }
 
@@ -87,10 +84,7 @@ const HOLD_CLIENTS = new Set(['Grant', 'RefreshToken', 'Session'])
 /** The `sid` of the sessions at each client. */
 export type EndedClientSids = Map<string, Set<string>>
 
-interface FoundRecord {
-  stamp: AccountStamp
-  clients: [clientId: string | undefined, sid: unknown][]
-}
+type FoundRecord = { stamp: AccountStamp; clients: [id: string | undefined, sid: unknown][] }
 
 /**
  * The records of one account, in the adapters that can find them. All models are read at once, so that an adapter can join the reads. It

@@ -134,13 +134,13 @@ async function failingFast<T>({ outage }: Memory, work: () => Promise<T>): Promi
 function remember(
   { logins }: Memory,
   accountId: string,
-  { second, seen }: KnownLogin,
+  login: KnownLogin,
   cutoff: keyof SeenCutoffs,
 ) {
-  const known = logins.get(accountId) ?? { second, seen }
-  const oauth = Math.min(known.seen.oauth, seen.oauth)
+  const known = logins.get(accountId) ?? login
+  const oauth = Math.min(known.seen.oauth, login.seen.oauth)
   // A grant may outlive its session, so it says nothing about the session.
-  const session = cutoff === 'oauth' ? known : { second, seen }
+  const session = cutoff === 'oauth' ? known : login
   const idp = Math.min(known.seen.idp, session.seen.idp)
   logins.set(accountId, { second: earliest(known.second, session.second), seen: { idp, oauth } })
 }
