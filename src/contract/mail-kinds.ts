@@ -7,7 +7,7 @@ export const MAIL_KINDS = {
     flow: 'password_reset',
     /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
-    /** `undefined`: the mail is a notice of a change, and holds no secret. A limit only delays it, and it leaves whatever happens then. */
+    /** `undefined`: a notice of a change, which holds no secret. A limit only delays it, and it leaves whatever the account's state is then. */
     link: {
       /** Only the newest request of an account gets a mail, and a working link. Otherwise each that can be sent at once gets one. */
       newestOnly: true,
