@@ -123,9 +123,8 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
   return {
     /** Only reads. The result is a function: it counts the records that given cut-offs end, and collects their clients. */
     async look() {
-      const { counts, found } = await visit(
-        'what an ended account has could not be found; its clients are not told',
-      )
+      const failed = 'what an ended account has could not be found; its clients are not told'
+      const { counts, found } = await visit(failed)
       return (ends: SessionCutoffs) => {
         const ended = endedOf(found, ends)
         for (const { stamp } of ended) counts[stamp.cutoff] = 1 + (counts[stamp.cutoff] ?? 0)

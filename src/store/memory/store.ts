@@ -117,14 +117,13 @@ function order(a: Value, b: Value): number {
   return Buffer.compare(Buffer.from(keptText(a)), Buffer.from(keptText(b)))
 }
 
-/** In JavaScript, a user object may lack these flags. */
-const NO_FLAGS = { disabled: false, emailVerified: false }
-
 /** Users in memory, for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {
   const users = new Map<string, User>()
+  // In JavaScript, a user object may lack these flags.
+  const flags = { disabled: false, emailVerified: false }
   const add = (user: User) =>
-    void users.set(user.id, { ...NO_FLAGS, ...user, passwordHash: hashOf(user) })
+    void users.set(user.id, { ...flags, ...user, passwordHash: hashOf(user) })
   initial.forEach(add)
   const withEmail = (email: string) =>
     [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))
