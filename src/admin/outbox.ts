@@ -126,7 +126,7 @@ async function retryMail({ store, clock }: RetryParts, job: MailJobStatus) {
 async function isSuperseded(store: AccountFlowsStore, job: MailJobStatus) {
   const { id, kind, state, accountId, requestedAt } = job
   if (state !== 'dead' || accountId === undefined) return false
-  if (!isLinkKind(kind) || !MAIL_KINDS[kind].newestOnly) return false
+  if (!isLinkKind(kind) || !MAIL_KINDS[kind].link.newestOnly) return false
   const tokens = await tokensOf(store, kind).ofUser(accountId, MAX_LINKS)
   if (tokens.some((token) => token.mailJobId !== id && token.createdAt > requestedAt)) return true
   const requests = await store.outbox.requestsOf(accountId, kind)

@@ -40,7 +40,7 @@ function readQuery(search: string, kind: LinkKind, { verify }: AuthorizeSig): Pa
   const query = new URLSearchParams(search)
   const token = query.get('token') ?? ''
   const parameters = parametersFrom(query)
-  const { isSigned } = MAIL_KINDS[kind].link
+  const isSigned = kind === 'email_verification'
   const signed = query.get('authorize_sig')
   const verified = () => (verify(signed ?? '', token, parameters) ? 'valid' : 'invalid')
   const signature = !isSigned ? undefined : signed === null ? 'missing' : verified()

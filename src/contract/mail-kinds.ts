@@ -5,22 +5,16 @@ export const MAIL_KINDS = {
     template: 'password-reset',
     /** The beginning of its types of audit events. */
     flow: 'password_reset',
-    /** Whether it reports a change of an account. A limit only delays it, and it leaves whatever the account's state is by then. */
-    isNotice: false,
-    /** What "This wasn't me" undoes, if the mail or its link caused it. `undefined`: the mail has no such link. */
-    takesBack: 'password',
-    /** Only the newest request of an account gets a mail, and a working link. Otherwise each request that can be sent at once gets one. */
-    newestOnly: true,
     /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
-    /** `undefined`: the mail holds no secret. */
+    /** `undefined`: a notice of a change, which holds no secret. A limit only delays it, and it leaves whatever the account's state is then. */
     link: {
+      /** Only the newest request of an account gets a mail, and a working link. Otherwise each that can be sent at once gets one. */
+      newestOnly: true,
       /** The setting for the lifetime of the link. */
       lifetime: 'passwordResetExpiration',
       /** The part of the store that holds its tokens, and those of no other kind: a token does not say its kind. */
       tokens: 'resetTokens',
-      /** Whether `authorize_sig` covers the parameters of the link. */
-      isSigned: false,
       /** The name of the link for support. */
       called: 'reset link',
       /** The command that sends another one. */
@@ -30,14 +24,11 @@ export const MAIL_KINDS = {
   email_verification: {
     template: 'email-verification',
     flow: 'email_verification',
-    isNotice: false,
-    takesBack: 'verification',
-    newestOnly: false,
     page: '/verify-email',
     link: {
+      newestOnly: false,
       lifetime: 'emailVerificationExpiration',
       tokens: 'verificationTokens',
-      isSigned: true,
       called: 'verification link',
       command: 'user send-verification',
     },
@@ -45,14 +36,11 @@ export const MAIL_KINDS = {
   invitation: {
     template: 'invitation',
     flow: 'invitation',
-    isNotice: false,
-    takesBack: 'password',
-    newestOnly: true,
     page: '/accept-invitation',
     link: {
+      newestOnly: true,
       lifetime: 'invitationExpiration',
       tokens: 'invitationTokens',
-      isSigned: false,
       called: 'invitation',
       command: 'user invite',
     },
@@ -60,27 +48,17 @@ export const MAIL_KINDS = {
   password_changed: {
     template: 'password-changed',
     flow: 'password_reset',
-    isNotice: true,
-    takesBack: 'password',
-    newestOnly: false,
     page: '/forgot-password',
     link: undefined,
   },
   email_changed: {
     template: 'email-changed',
     flow: 'email_verification',
-    isNotice: true,
-    // The owner left this mailbox, mostly by choice. Its reader must not lock the account.
-    takesBack: undefined,
-    newestOnly: false,
-    // A reset link would go to the new address.
+    // A reset link would go to the new address. The owner left this mailbox, mostly by choice, and its reader must not lock the account.
     page: undefined,
     link: undefined,
   },
-} as const satisfies Record<string, { takesBack: TakenBack; [more: string]: unknown }>
-
-/** Each kind of mail must declare this: a wrong value would block a password. */
-type TakenBack = 'password' | 'verification' | undefined
+} as const
 
 type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows
@@ -88,9 +66,9 @@ type KindWith<Facts> = { [K in MailKind]: Rows[K] extends Facts ? K : never }[Ma
 /** The kinds whose mails hold a link with a token. */
 export type LinkKind = KindWith<{ link: object }>
 /** The kinds whose link leads to a password form. */
-export type PasswordLinkKind = KindWith<{ link: object; newestOnly: true }>
+export type PasswordLinkKind = KindWith<{ link: { newestOnly: true } }>
 /** The parts of the store that hold tokens of these kinds. */
-export type TokenPart<K extends LinkKind = LinkKind> = Rows[K]['link']['tokens']
+export type TokenPart = Rows[LinkKind]['link']['tokens']
 /** A `password_reset` without a link has a template of its own. */
 export type MailTemplate = Rows[MailKind]['template'] | 'signs-in-elsewhere'
 

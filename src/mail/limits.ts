@@ -28,7 +28,7 @@ type Limit = [key: string, windowMs: number, most: number]
 function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, to: Recipient) {
   const { kind } = job
   const { user, awaited, email } = to
-  const { link, isNotice } = MAIL_KINDS[kind]
+  const { link } = MAIL_KINDS[kind]
   const { mailsPerAccountPerHour: most, resendCooldown } = settings()
   const soonMs = resendCooldown - Math.min(COUNTED_LATER_MS, resendCooldown / 2)
   const lifeMs = link ? settings()[link.lifetime] : 0
@@ -61,7 +61,7 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, t
     [[`${ofLogin}spare:${kind}:${owner}`, verifies ? Math.max(lifeMs, DAY_MS) : lifeMs, 1]],
     [[`spares:${kind}:${mailbox}`, lifeMs, isUnverified && !verifies ? most : 0]],
   ]
-  return { counted: isNotice ? notices : requests, spares }
+  return { counted: link ? requests : notices, spares }
 }
 
 /** Counts a mail, and returns for how many milliseconds it is over a limit. 0: it is within all limits. */

@@ -1,7 +1,7 @@
 /** The outcome of a mail job: its audit events, each recorded once however often the job is taken; and how it ends. */
 import { MAX_AUDITED_LENGTH } from '../contract/audit.ts'
 import type { MailFailure, MailKind, NoMail } from '../contract/index.ts'
-import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
+import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { foldTyped } from '../contract/users.ts'
 import type { MailFault } from '../errors.ts'
 import type { MailJob } from '../store/index.ts'
@@ -23,8 +23,8 @@ const DEAD_LETTERS = new Set<NoMail>([
 /** @param reason - why there will be no mail. */
 export async function recordRequested(parts: MailParts, job: MailJob, reason?: NoMail) {
   const { id, identifier, accountId, pendingLoginId } = job
-  const { flow, isNotice } = MAIL_KINDS[job.kind]
-  if (isNotice) return
+  const { flow, link } = MAIL_KINDS[job.kind]
+  if (!link) return
   const event = { ...about(job), at: job.requestedAt }
   const isTyped = accountId === undefined && identifier !== undefined
   await parts.audit({
@@ -76,7 +76,7 @@ function about({ parameters, requester, accountId }: MailJob) {
 
 // A notice uses the event types of its flow; `details.mail` tells it apart.
 function detailsOf<Known extends object>(kind: MailKind, known: Known) {
-  const details = defined({ mail: MAIL_KINDS[kind].isNotice ? kind : undefined, ...known })
+  const details = defined({ mail: isLinkKind(kind) ? undefined : kind, ...known })
   return Object.keys(details).length > 0 ? { details } : {}
 }
 

@@ -150,7 +150,7 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job))
       return { ...(await connection.send(mail)), link: shown.link ? undefined : 'none' } as const
   }
-  if (id !== undefined) await tokensOf(store, job.kind)?.revoke({ id }, clock.now())
+  if (id !== undefined) await tokensOf(store, job.kind)?.expire(id, clock.now())
   return 'over'
 }
 

@@ -1,6 +1,6 @@
 /** Takes a job up to the account that it is for: looks it up, applies the limits, and lets the newest of its requests win. */
 import type { NoMail, User } from '../contract/index.ts'
-import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
+import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { whyNoMail } from '../flows/account.ts'
 import { MAX_LINKS } from '../flows/link-state.ts'
 import { awaitedOf } from '../flows/other-address.ts'
@@ -49,7 +49,7 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
   if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
   // After an outage, a user must not get two mails at once.
   const isLate = parts.clock.now().getTime() - job.requestedAt.getTime() > PROMPT_MS
-  const isToCheck = MAIL_KINDS[job.kind].newestOnly || isLate
+  const isToCheck = MAIL_KINDS[job.kind].link?.newestOnly || isLate
   if (isToCheck && (await endEarlierAndCheckOvertaken(parts, found, user)))
     return endUnsent(parts, found, 'superseded')
   return { ...found, attempts: job.attempts + 1, availableAt: lease, recipient }
@@ -61,7 +61,7 @@ async function takeLease(parts: MailParts, job: MailJob, user: User, to: Recipie
   // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing.
   const msOver = typeof to === 'string' ? 0 : await msOverLimit(parts, job, to)
   if (typeof to !== 'string' && msOver > 0) {
-    if (MAIL_KINDS[job.kind].isNotice) return putOff(parts, job, user, msOver)
+    if (!isLinkKind(job.kind)) return putOff(parts, job, user, msOver)
     // If another process has the job now, that process needs the spare.
     if (!(await isHeld(parts, job))) return 'lost'
     if (!(await takesSpare(parts, job, to))) return 'throttled'
@@ -88,7 +88,7 @@ export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Rec
   // The previous process may have died before it recorded the request, or after it sent the mail.
   if (job.attempts > 1) {
     // Any other mail may be sent twice: a later attempt has voided the earlier link.
-    if (MAIL_KINDS[job.kind].isNotice && (await wasSent(parts, job))) return 'sent_before'
+    if (!isLinkKind(job.kind) && (await wasSent(parts, job))) return 'sent_before'
     await recordRequested(parts, job)
   }
   const user = await userOf(parts, job)
@@ -123,7 +123,7 @@ async function recipientIn(parts: MailParts, job: MailJob, user: User) {
  */
 async function endEarlierAndCheckOvertaken({ store, clock }: MailParts, job: MailJob, user: User) {
   const { outbox } = store
-  const { newestOnly } = MAIL_KINDS[job.kind]
+  const newestOnly = MAIL_KINDS[job.kind].link?.newestOnly
   const now = clock.now()
   const requests = await outbox.requestsOf(user.id, job.kind)
   if (newestOnly) await outbox.supersede(earlierThan(job, requests), now)

@@ -1,12 +1,8 @@
 /** What an account has at the provider: which login each record comes from, and which cut-off ends it. */
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { isStoreUnavailable } from '../errors.ts'
-import {
-  isEnded,
-  type DatedLogin,
-  type SeenCutoffs,
-  type SessionCutoffs,
-} from '../store/cutoffs.ts'
+import { isEnded } from '../store/cutoffs.ts'
+import type { DatedLogin, SeenCutoffs, SessionCutoffs } from '../store/cutoffs.ts'
 import type { EndedSessions, Log } from '../contract/index.ts'
 
 /** Models whose records the cut-off of OAuth sessions ends. */
@@ -27,15 +23,9 @@ const IDP_MODELS = ['Session', 'Interaction']
 export const SEEN = 'accountFlowsSeen'
 
 /** What decides whether a record of oidc-provider is ended: its account, its login, and the cut-off that ends it. */
-interface AccountStamp extends DatedLogin {
-  accountId: string
-  cutoff: keyof SeenCutoffs
-}
+type AccountStamp = DatedLogin & { accountId: string; cutoff: keyof SeenCutoffs }
 
-/** A login whose seen cut-offs are known. */
-export interface KnownLogin extends DatedLogin {
-  seen: SeenCutoffs
-}
+export type KnownLogin = DatedLogin & { seen: SeenCutoffs }
 
 /** `undefined`: the record belongs to no account, and no cut-off ends it. */
 export function accountStamp(model: string, payload: AdapterPayload): AccountStamp | undefined {
@@ -55,9 +45,7 @@ export function accountStamp(model: string, payload: AdapterPayload): AccountSta
 }
 
 function seenOf(record: object): DatedLogin {
-  const { idp, oauth, second }: Partial<SeenCutoffs & DatedLogin> = Object(
-    Reflect.get(record, SEEN),
-  )
+  const { idp, oauth, second }: Record<string, unknown> = Object(Reflect.get(record, SEEN))
   return {
     second: typeof second === 'number' ? second : undefined,
     seen: typeof idp === 'number' && typeof oauth === 'number' ? { idp, oauth } : undefined,
@@ -96,31 +84,31 @@ const HOLD_CLIENTS = new Set(['Grant', 'RefreshToken', 'Session'])
 /** The `sid` of the sessions at each client. */
 export type EndedClientSids = Map<string, Set<string>>
 
-interface FoundRecord {
-  stamp: AccountStamp
-  clients: [clientId: string | undefined, sid: unknown][]
-}
+type FoundRecord = { stamp: AccountStamp; clients: [id: string | undefined, sid: unknown][] }
 
 /**
  * The records of one account, in the adapters that can find them. All models are read at once, so that an adapter can join the reads. It
  * throws only if the store cannot be reached. It logs other failures, because the cut-off alone is the guarantee.
  */
 export function accountRecords(factories: AdapterFactory[], log: Log, accountId: string) {
-  async function deleteThose(failed: string, isToGo: (record: FoundRecord) => boolean) {
+  /** Deletes the records that these cut-offs end, without cut-offs none. Returns how many, and all that were found. */
+  async function visit(failed: string, ends?: SessionCutoffs) {
     const counts: EndedSessions = { oauth: undefined, idp: undefined }
+    const found: FoundRecord[] = []
     const deleting = [...OAUTH_MODELS, ...IDP_MODELS].flatMap((model) => {
       const kind = IDP_MODELS.includes(model) ? 'idp' : 'oauth'
-      const isOwnToGo = (payload: AdapterPayload) => {
+      const isToGo = (payload: AdapterPayload) => {
         const stamp = accountStamp(model, payload)
-        const clients = HOLD_CLIENTS.has(model) ? clientsIn(payload) : []
-        return stamp?.accountId === accountId && isToGo({ stamp, clients })
+        if (stamp?.accountId !== accountId) return false
+        found.push({ stamp, clients: HOLD_CLIENTS.has(model) ? clientsIn(payload) : [] })
+        return isEnded(stamp.cutoff, stamp, ends)
       }
       const adapters = factories
         .map((factory) => factory(model))
         .filter((adapter): adapter is AccountAdapter => 'destroyByAccountId' in adapter)
       return adapters.map(async (adapter) => {
         try {
-          const count = await adapter.destroyByAccountId(accountId, isOwnToGo)
+          const count = await adapter.destroyByAccountId(accountId, isToGo)
           counts[kind] = count + (counts[kind] ?? 0)
         } catch (error) {
           if (isStoreUnavailable(error)) throw error
@@ -129,21 +117,16 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
       })
     })
     await Promise.all(deleting)
-    return counts
+    return { counts, found }
   }
 
   return {
     /** Only reads. The result is a function: it counts the records that given cut-offs end, and collects their clients. */
     async look() {
-      const found: FoundRecord[] = []
       const failed = 'what an ended account has could not be found; its clients are not told'
-      const none = await deleteThose(failed, (record) => {
-        found.push(record)
-        return false
-      })
+      const { counts, found } = await visit(failed)
       return (ends: SessionCutoffs) => {
-        const counts = { ...none }
-        const ended = found.filter((record) => isOver(record, ends))
+        const ended = endedOf(found, ends)
         for (const { stamp } of ended) counts[stamp.cutoff] = 1 + (counts[stamp.cutoff] ?? 0)
         return { counts, clients: clientsOf(ended) }
       }
@@ -151,19 +134,14 @@ export function accountRecords(factories: AdapterFactory[], log: Log, accountId:
 
     /** Deletes the records that these cut-offs end. Returns the clients of the deleted records. */
     async deleteEnded(ends: SessionCutoffs): Promise<EndedClientSids> {
-      const ended: FoundRecord[] = []
       const failed = 'ended sessions and tokens could not be deleted; they are dead all the same'
-      await deleteThose(failed, (record) => {
-        const isToGo = isOver(record, ends)
-        if (isToGo) ended.push(record)
-        return isToGo
-      })
-      return clientsOf(ended)
+      return clientsOf(endedOf((await visit(failed, ends)).found, ends))
     },
   }
 }
 
-const isOver = ({ stamp }: FoundRecord, ends: SessionCutoffs) => isEnded(stamp.cutoff, stamp, ends)
+const endedOf = (found: FoundRecord[], ends: SessionCutoffs) =>
+  found.filter(({ stamp }) => isEnded(stamp.cutoff, stamp, ends))
 
 function clientsIn({ clientId, sid, authorizations = {} }: AdapterPayload) {
   const clients: FoundRecord['clients'] = [[clientId, sid]]

@@ -52,8 +52,7 @@ export function createAttachment() {
       provider.use(restoreRequest)
       provider.use(loginPage.watch)
       provider.use(routes)
-      // Drops our cookie after a sign-out (RP-Initiated Logout). Not without a session: the provider does not ask the user then, so any site
-      // could cause it.
+      // Drops our cookie after a sign-out (RP-Initiated Logout). Without a session, the provider does not ask, so any site could cause it.
       provider.on('end_session.success', ({ req, res, oidc: { params, session } }) => {
         const isOut = params?.['logout'] && session?.accountId !== undefined
         if (isOut && browserCookie.read(req)) browserCookie.drop(res)

@@ -2,12 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { errors, type Provider } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
-import type {
-  AccountFlowsStore,
-  ClientLogout,
-  NewClientLogout,
-  NotifyClient,
-} from '../store/index.ts'
+import type { ClientLogout, NewClientLogout, NotifyClient } from '../store/client-logouts.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import { readClient } from './clients.ts'
 import type { PostForm } from './post-form.ts'
 import type { Client } from './recheck.ts'
@@ -57,11 +53,8 @@ export function createNotifyClient({ provider, post, log }: NotifyParts): Notify
 }
 
 /** As `client.backchannelLogout` of oidc-provider does: with the provider's subject, keys, algorithms and encryption. */
-async function logoutToken(
-  { IdToken }: Provider,
-  client: Client,
-  { accountId, sid }: ClientLogout,
-) {
+async function logoutToken({ IdToken }: Provider, client: Client, logout: ClientLogout) {
+  const { accountId, sid } = logout
   const token = Object.assign(new IdToken({ sub: accountId }, { client }), { mask: { sub: null } })
   token.set('events', { 'http://schemas.openid.net/event/backchannel-logout': {} })
   token.set('jti', randomUUID())

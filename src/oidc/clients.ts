@@ -3,7 +3,7 @@ import { errors, type Provider } from 'oidc-provider'
 import { appendParameters } from '../contract/parameters.ts'
 import { isLoopbackHost } from '../settings/addresses.ts'
 import type { CapturedRequest } from '../store/logins.ts'
-import type { RequestParameters, IdentifiedClient } from '../contract/index.ts'
+import type { RequestParameters } from '../contract/index.ts'
 import type { ShownApps, ShownClient } from '../views/page-locals.ts'
 import { createRecheck, type Client } from './recheck.ts'
 
@@ -41,11 +41,10 @@ export function createClients(provider: () => Provider, origin: string) {
      * No parameters unless they name a registered client and one of its redirect URIs. So nothing unregistered, or too long for an address,
      * is ever signed, mailed, rendered or followed.
      */
-    async identify(
-      parameters: RequestParameters,
-    ): Promise<IdentifiedClient & { client?: ShownClient }> {
+    async identify(parameters: RequestParameters) {
       const client = await genuineClient(parameters)
-      return client ? { parameters, client: shownClient(client) } : { parameters: {} }
+      const genuine: RequestParameters = client ? parameters : {}
+      return { parameters: genuine, ...(client && { client: shownClient(client) }) }
     },
 
     /** The names that pages and mails show. A client that is gone is named by its id. */
@@ -77,10 +76,7 @@ export function createClients(provider: () => Provider, origin: string) {
      * The client, and where its login starts again: a `loginPage` of this browser, its own address (OpenID Connect Core, section 4), or its
      * front page. It says nothing about the account: another person may have asked for the mail.
      */
-    async restart(
-      parameters: RequestParameters,
-      loginPage?: string,
-    ): Promise<ShownClient | undefined> {
+    async restart(parameters: RequestParameters, loginPage?: string) {
       const client = await genuineClient(parameters)
       if (!client) return undefined
       const href = loginPage ?? hrefOf(provider(), client, parameters)

@@ -1,7 +1,4 @@
-/**
- * The adapter of oidc-provider, and the end of all sessions and tokens of an account. Only this folder touches the provider, and it never
- * knows a flow, a mail or a page.
- */
+/** The adapter of oidc-provider, and the end of all sessions and tokens of an account. It never knows a flow, a mail or a page. */
 import type { Adapter, AdapterConstructor, AdapterFactory } from 'oidc-provider'
 import type { EndedSessions, Log } from '../contract/index.ts'
 import type { SessionEnd } from '../store/cutoffs.ts'
@@ -40,7 +37,14 @@ export function createEndableSessions(parts: EndableParts) {
 
     /** Wraps an adapter of oidc-provider, so that it never finds a record again that a cut-off ended. */
     adapter(wrapped: AdapterConstructor | AdapterFactory = own.of): AdapterFactory {
-      const factory = onePerModel(wrapped)
+      // It may keep its data in the instance, so there is one for each model.
+      const made = new Map<string, Adapter>()
+      const factory = (model: string) => {
+        const known = made.get(model)
+        const one = known ?? (isConstructor(wrapped) ? new wrapped(model) : wrapped(model))
+        made.set(model, one)
+        return one
+      }
       factories.push(factory)
       return (model) => {
         const outer = wrap(logins, model, factory(model))
@@ -85,16 +89,6 @@ function wrap(
     consume: (id) => failingFast(async () => inner.consume(id)),
     destroy: (id) => failingFast(async () => inner.destroy(id)),
     revokeByGrantId: (grantId) => failingFast(async () => inner.revokeByGrantId(grantId)),
-  }
-}
-
-// An adapter may keep its data in the instance, so there is one for each model.
-function onePerModel(adapter: AdapterConstructor | AdapterFactory): AdapterFactory {
-  const made = new Map<string, Adapter>()
-  return (model) => {
-    const one = made.get(model) ?? (isConstructor(adapter) ? new adapter(model) : adapter(model))
-    made.set(model, one)
-    return one
   }
 }
 

@@ -1,7 +1,7 @@
 /** The login prompt of the provider: what it asks for, what is captured of it, and how it is finished. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { interactionPolicy, type KoaContextWithOIDC, type Provider } from 'oidc-provider'
-import type { CapturedRequest, LoginResult } from '../store/logins.ts'
+import type { LoginResult } from '../store/logins.ts'
 import type { Log, UserStore } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
 import { must, refuseWeak } from '../errors.ts'
@@ -13,10 +13,7 @@ export type Interactions = ReturnType<typeof createInteractions>
 export function createInteractions(provider: () => Provider) {
   return {
     /** Captures what is needed of the authorization request to resume it later, without the login. */
-    async capture(
-      req: IncomingMessage,
-      res: ServerResponse,
-    ): Promise<Omit<CapturedRequest, 'login'>> {
+    async capture(req: IncomingMessage, res: ServerResponse) {
       const interaction = await provider().interactionDetails(req, res)
       const { params, prompt, trusted, cid, deviceCode, lastSubmission } = interaction
       const { parJti }: { parJti?: string } = Object(interaction)

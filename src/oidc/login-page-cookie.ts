@@ -14,11 +14,6 @@ export function createLoginPage(provider: () => Provider, box: SecretBox, resetU
   const { protocol, pathname } = new URL(resetUrl)
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${protocol === 'https:' ? '; Secure' : ''}`
 
-  function readCookie(ctx: Context): { uid: string; page: string } | undefined {
-    const opened = box.open(ctx.cookies.get(NAME, { signed: false }) ?? '', NAME)
-    return opened === undefined ? undefined : JSON.parse(opened)
-  }
-
   return {
     /** Middleware: sets the cookie when the provider leads the browser to an interaction. */
     async watch(ctx: Context, next: Next) {
@@ -37,19 +32,18 @@ export function createLoginPage(provider: () => Provider, box: SecretBox, resetU
     forget: (ctx: Context) => ctx.append('Set-Cookie', `${NAME}=; Max-Age=0; ${attributes}`),
 
     /** The address of the login page, if its login can still be finished here and is for this client and redirect URI. */
-    async addressFor(
-      ctx: Context,
-      { clientId, redirectUri }: RequestParameters,
-    ): Promise<string | undefined> {
-      const login = readCookie(ctx)
-      const interaction = login && (await provider().Interaction.find(login.uid))
+    async addressFor(ctx: Context, { clientId, redirectUri }: RequestParameters) {
+      const opened = box.open(ctx.cookies.get(NAME, { signed: false }) ?? '', NAME)
+      if (opened === undefined) return undefined
+      const { uid, page }: { uid: string; page: string } = JSON.parse(opened)
+      const interaction = await provider().Interaction.find(uid)
       if (interaction?.prompt.name !== 'login') return undefined
       const { params, session } = interaction
       if (params['client_id'] !== clientId || params['redirect_uri'] !== redirectUri)
         return undefined
       // The provider finishes a login only in the session that it began in, and a reset ends that session.
       const isOver = session && session.uid !== (await provider().Session.get(ctx)).uid
-      return isOver ? undefined : login?.page
+      return isOver ? undefined : page
     },
   }
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secret-box.ts'
 import { hashToken } from '../crypto/token.ts'
 import { setNewest } from '../store/bounded-map.ts'
-import type { ProviderRecord } from '../store/index.ts'
+import type { ProviderRecord } from '../store/provider-records.ts'
 import { pagesOf, type Table } from '../store/table.ts'
 import { OAUTH_MODELS, accountStamp, type AccountAdapter } from './account-records.ts'
 
@@ -19,7 +19,7 @@ const CONSUMED_ONCE = new Set([
   'PushedAuthorizationRequest',
 ])
 
-/** The most records that are remembered from `find` until `consume`. */
+/** The most records of a model that are remembered from `find` until `consume`. */
 const MAX_FOUND = 1_000
 const PAGE = 1_000
 
@@ -29,18 +29,12 @@ interface Parts {
   clock: Clock
 }
 
-type Found = Map<string, ProviderRecord>
-
 export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
-/**
- * Keeps the records of oidc-provider. It hashes the id of a record, and seals the rest with the first secret, except the fields that it
- * searches by.
- */
+/** Keeps the records of oidc-provider: the id hashed, and all that it does not search by sealed with the first secret. */
 export function createOwnAdapter(parts: Parts) {
-  const found: Found = new Map()
   return {
-    of: (model: string) => adapterOf(parts, model, found),
+    of: (model: string) => adapterOf(parts, model),
 
     /** Seals records that never expire anew, with the first secret. Otherwise they would be lost with the older secret that sealed them. */
     async start() {
@@ -62,12 +56,9 @@ export function createOwnAdapter(parts: Parts) {
   }
 }
 
-function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
+function adapterOf(parts: Parts, model: string): AccountAdapter {
   const { providerRecords: records, clock } = parts
-  async function revoke(grantId: string, models: string[]): Promise<void> {
-    for await (const page of foundBy(records, models, { grantId }))
-      await records.updateAll(page, (now) => (now.grantId === grantId ? undefined : now))
-  }
+  const found = new Map<string, ProviderRecord>()
 
   return {
     async upsert(id, payload, expiresIn) {
@@ -105,14 +96,14 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
       // for a later use. The grant is removed first: without it, all that the first use still makes is dead.
       if (grantId !== undefined) {
         await records.remove(storedId('Grant', grantId))
-        await revoke(grantId, OAUTH_MODELS)
+        await revoke(records, grantId, OAUTH_MODELS)
       }
       refuseUsed(model)
     },
 
     destroy: (id) => records.remove(storedId(model, id)),
 
-    revokeByGrantId: (grantId) => revoke(grantId, [model]),
+    revokeByGrantId: (grantId) => revoke(records, grantId, [model]),
 
     async destroyByAccountId(accountId, isEnded) {
       let count = 0
@@ -120,8 +111,9 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
         const payload = opened(parts, record)
         return payload && isEnded(payload) ? undefined : record
       }
-      for await (const page of foundBy(records, [model], { accountId })) {
-        const ended = page.filter((record) => !left(record))
+      const ofAccount = { equal: { accountId }, after: { id: '' }, limit: PAGE }
+      for await (const page of pagesOf(records, ofAccount)) {
+        const ended = page.filter((record) => record.model === model && !left(record))
         count += await records.updateAll(ended, left)
       }
       return count
@@ -129,14 +121,12 @@ function adapterOf(parts: Parts, model: string, found: Found): AccountAdapter {
   }
 }
 
-/** Finds the records of these models with this value, page by page. */
-async function* foundBy(
-  records: Table<ProviderRecord>,
-  models: string[],
-  equal: { accountId: string } | { grantId: string },
-) {
-  for await (const page of pagesOf(records, { equal, after: { id: '' }, limit: PAGE }))
-    yield page.filter((record) => models.includes(record.model))
+async function revoke(records: Table<ProviderRecord>, grantId: string, models: string[]) {
+  const ofGrant = { equal: { grantId }, after: { id: '' }, limit: PAGE }
+  for await (const page of pagesOf(records, ofGrant)) {
+    const own = page.filter(({ model }) => models.includes(model))
+    await records.updateAll(own, (now) => (now.grantId === grantId ? undefined : now))
+  }
 }
 
 /** Finds the newest of two sessions with one uid: an older request may have saved an earlier session again. */

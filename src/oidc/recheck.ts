@@ -11,9 +11,8 @@ export type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>
 /** The pushed request outlives the check only if the process dies. */
 const QUESTION_SECONDS = 60
 
-// Whether the provider would take a captured request today. It does not check again what it resumes, and its clients may have changed. So
-// this sends the request once more, without cookies. Only a request that passes all checks begins an interaction. It throws if the provider
-// cannot answer.
+// Whether the provider would take a captured request today: it does not check again what it resumes. So this sends the request once more,
+// without cookies. Only a request that passes all checks begins an interaction. It throws if the provider cannot answer.
 export function createRecheck(provider: () => Provider) {
   async function startsInteraction(ctx: Context, query: URLSearchParams): Promise<boolean> {
     const path = provider().pathFor('authorization', { mountPath: '' })
@@ -33,10 +32,7 @@ export function createRecheck(provider: () => Provider) {
       : new Error(message)
   }
 
-  async function startsPushed(
-    ctx: Context,
-    { params, trusted }: CapturedRequest,
-  ): Promise<boolean> {
+  async function startsPushed(ctx: Context, { params, trusted }: CapturedRequest) {
     const { PushedAuthorizationRequest, issuer } = provider()
     const clientId = String(params['client_id'])
     const request = new UnsecuredJWT(params).setIssuer(clientId).setAudience(issuer).encode()

@@ -1,20 +1,15 @@
 /**
  * Finishes a captured authorization request inside the provider's own pipeline, in one response: from any browser, and long after the
- * interaction expired.
- *
- * oidc-provider does not document three things used here; a contract test pins them:
- * - the constructor of `provider.Interaction`;
- * - that the resume cookie holds the uid of the interaction;
- * - the route names `resume` and `device_resume`.
+ * interaction expired. oidc-provider does not document three things that are used here. A contract test pins them: the constructor of
+ * `provider.Interaction`, the uid of the interaction in the resume cookie, and the route names `resume` and `device_resume`.
  */
 import { randomBytes } from 'node:crypto'
 import type { Context, Middleware, Next } from 'koa'
 import type { Interaction, Provider, Session } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
-import { appendParameters } from '../contract/parameters.ts'
+import { appendParameters, type RequestParameters } from '../contract/parameters.ts'
 import { loginSecond } from '../store/cutoffs.ts'
 import type { CapturedRequest, LoginResult } from '../store/logins.ts'
-import type { RequestParameters } from '../contract/index.ts'
 import { defined } from '../store/kind.ts'
 import type { LoginPage } from './login-page-cookie.ts'
 import { outcomeOf } from './provider-answers.ts'
@@ -41,7 +36,8 @@ export function createResume(parts: ResumeParts) {
       const session = await provider().Session.get(ctx)
       if (session.accountId === undefined || session.accountId === accountId) return
       await session.destroy()
-      dropCookie(ctx, provider().cookieName('session'))
+      const { headers } = ctx.req
+      headers.cookie = withoutCookie(headers.cookie, provider().cookieName('session')).join('; ')
     },
 
     /**
@@ -209,10 +205,6 @@ function injectCookie(ctx: Context, name: string, value: string): void {
   const { keys }: { keys?: { sign(data: string): string } } = Object(ctx.cookies)
   if (keys) pairs.push(`${name}.sig=${keys.sign(`${name}=${value}`)}`)
   ctx.req.headers.cookie = pairs.join('; ')
-}
-
-function dropCookie(ctx: Context, name: string): void {
-  ctx.req.headers.cookie = withoutCookie(ctx.req.headers.cookie, name).join('; ')
 }
 
 function withoutCookie(header: string | undefined, name: string): string[] {

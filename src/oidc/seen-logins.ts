@@ -5,15 +5,8 @@ import type { AdapterPayload } from 'oidc-provider'
 import type { Clock } from '../clock.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { isStoreUnavailable } from '../errors.ts'
-import {
-  isEnded,
-  loginSecond,
-  seenAll,
-  seenBy,
-  SEEN_NONE,
-  type SessionCutoffs,
-  type SeenCutoffs,
-} from '../store/cutoffs.ts'
+import { isEnded, loginSecond, seenAll, seenBy, SEEN_NONE } from '../store/cutoffs.ts'
+import type { SessionCutoffs, SeenCutoffs } from '../store/cutoffs.ts'
 import type { UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 import { accountStamp, earliest, type KnownLogin, OAUTH_MODELS, SEEN } from './account-records.ts'
@@ -79,7 +72,8 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
     /** All that `work` makes for the account comes from this login. */
     runAsLogin<T>(accountId: string, login: KnownLogin, work: () => Promise<T>) {
       const { outage } = memory()
-      return request.run({ ...newMemory(undefined, [[accountId, login]]), outage }, work)
+      const logins = new Map([[accountId, login]])
+      return request.run({ ...newMemory(), outage, logins }, work)
     },
 
     /** Returns the record. `undefined`: there is no record, or a cut-off ended it. */
@@ -116,12 +110,12 @@ export function createSeenLogins({ cutoffs, users, clock }: SeenParts) {
 }
 
 /** What one request knows. `arrivedAt`: in seconds; `undefined` outside our middleware. `logins`: the source of its records, by account. */
-const newMemory = (arrivedAt?: number, logins: [accountId: string, login: KnownLogin][] = []) => ({
+const newMemory = (arrivedAt?: number) => ({
   arrivedAt,
   /** The first failure of the store. */
   outage: {} as { error?: unknown },
   cutoffs: new Map<string, Promise<SessionCutoffs | undefined>>(),
-  logins: new Map(logins),
+  logins: new Map<string, KnownLogin>(),
 })
 
 type Memory = ReturnType<typeof newMemory>
@@ -140,13 +134,13 @@ async function failingFast<T>({ outage }: Memory, work: () => Promise<T>): Promi
 function remember(
   { logins }: Memory,
   accountId: string,
-  { second, seen }: KnownLogin,
+  login: KnownLogin,
   cutoff: keyof SeenCutoffs,
 ) {
-  const known = logins.get(accountId) ?? { second, seen }
-  const oauth = Math.min(known.seen.oauth, seen.oauth)
+  const known = logins.get(accountId) ?? login
+  const oauth = Math.min(known.seen.oauth, login.seen.oauth)
   // A grant may outlive its session, so it says nothing about the session.
-  const session = cutoff === 'oauth' ? known : { second, seen }
+  const session = cutoff === 'oauth' ? known : login
   const idp = Math.min(known.seen.idp, session.seen.idp)
   logins.set(accountId, { second: earliest(known.second, session.second), seen: { idp, oauth } })
 }

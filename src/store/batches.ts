@@ -86,15 +86,13 @@ const batched = (store: RecordStore, kind: Kind, clock: Clock) => ({
   swap: together(clock, (changes: Change[]) => swapAll(store, kind, changes)),
 })
 
-/** Whether a change was done, or the error that leaves this unknown. */
-type Answer = unknown
-
-async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
+/** Returns for each change whether it was done, or the error that leaves this unknown. */
+async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promise<unknown[]> {
   // Of several overwrites of a record, the last one is enough: no caller has read the others.
   const overwrites = changes.filter(isOfAny)
   const last = new Map(overwrites.map((change) => [change.id, change]))
   const sent = changes.map((change) => (isOfAny(change) && last.get(change.id)) || change)
-  const answers = new Map<Change, Answer>()
+  const answers = new Map<Change, unknown>()
   for (let left = [...new Set(sent)]; left.length > 0;) {
     // A command holds at most one change of each record.
     const firsts = new Map(left.toReversed().map((change) => [change.id, change]))
@@ -110,13 +108,13 @@ async function swapAll(store: RecordStore, kind: Kind, changes: Change[]): Promi
  * After a failed swap, some changes may be done, and others may still be running. The current records show which. A change that did not
  * arrive is sent once more, alone and with the same `becomes`. So bad data of one caller fails for that caller only.
  */
-async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Promise<Answer[]> {
+async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Promise<unknown[]> {
   const done = await store.swap(kind, changes).catch(() => undefined)
   if (done) return done
   const ids = changes.map(({ id }) => id)
   const found = await store.get(kind, ids).catch((error: unknown) => error)
   if (!Array.isArray(found)) return changes.map(() => found)
-  const answers = changes.map(async (change, index): Promise<Answer> => {
+  const answers = changes.map(async (change, index): Promise<unknown> => {
     const isUnsent = isOfAny(change) || change.revision === found[index]?.revision
     const again = () => alone(store, kind, change).catch((error: unknown) => error)
     return isDone(change, found[index]) ?? (isUnsent ? again() : lost())
@@ -124,7 +122,7 @@ async function swapOnce(store: RecordStore, kind: Kind, changes: Change[]): Prom
   return Promise.all(answers)
 }
 
-async function alone(store: RecordStore, kind: Kind, change: Change): Promise<Answer> {
+async function alone(store: RecordStore, kind: Kind, change: Change): Promise<unknown> {
   const [done] = await store.swap(kind, [change])
   if (done) return true
   // The record may be what the first attempt of this change wrote.

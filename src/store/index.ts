@@ -11,7 +11,7 @@ import { createRecords, type Records } from './records.ts'
 import { tableOf } from './table.ts'
 import { KINDS, type TokenRecord } from './tokens.ts'
 import type { Clock } from '../clock.ts'
-import type { LinkKind, PasswordLinkKind, TokenPart } from '../contract/mail-kinds.ts'
+import type { TokenPart } from '../contract/mail-kinds.ts'
 import { CUTOFFS, cutoffStore } from './cutoffs.ts'
 import { KEY_RINGS, keyRings } from './key-rings.ts'
 import { RATE_LIMITS, rateLimits } from './limits.ts'
@@ -22,14 +22,12 @@ import { passwordTokens, verificationTokens } from './token-stores.ts'
 
 export type * from './audit.ts'
 export type * from './client-logouts.ts'
-export type * from './cutoffs.ts'
 export type * from './key-rings.ts'
 export type * from './limits.ts'
 export type * from './logins.ts'
 export type * from './not-me-tokens.ts'
 export type * from './outbox.ts'
 export type * from './outbox-record.ts'
-export type * from './provider-records.ts'
 export type * from './settings.ts'
 export type * from './token-stores.ts'
 export type * from './tokens.ts'
@@ -92,12 +90,8 @@ function openStore(store: RecordStore, clock: Clock) {
      * removes what came since.
      */
     forget: forgetAccount.bind(undefined, records),
-  } satisfies TokenStores & Record<string, unknown>
+  }
 }
-
-/** By `newestOnly` of each kind of link. */
-type TokenStores = Record<TokenPart<PasswordLinkKind>, ReturnType<typeof passwordTokens>> &
-  Record<TokenPart<Exclude<LinkKind, PasswordLinkKind>>, ReturnType<typeof verificationTokens>>
 
 const PAGE = 500
 

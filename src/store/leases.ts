@@ -2,11 +2,8 @@
 import { newId } from '../crypto/token.ts'
 import type { Table } from './table.ts'
 
-interface Job {
-  id: string
-  /** Names the claim. `undefined`: no worker holds it. */
-  leaseId?: string | undefined
-}
+/** `leaseId` names the claim. `undefined`: no worker holds the job. */
+type Job = { id: string; leaseId?: string | undefined }
 
 export function queueOf<J extends Job>(jobs: Table<J>) {
   return {

@@ -141,7 +141,6 @@ export function isLater(one: RequestOrder, other: RequestOrder): boolean {
 }
 
 /** The place of an attempt of a job. */
-export const orderOf = (
-  { id, requestedAt }: Pick<JobRecord, 'id' | 'requestedAt'>,
-  attempt = 0,
-): RequestOrder => ({ requestedAt, mailJobId: id, attempt })
+export function orderOf({ id, requestedAt }: JobRecord, attempt = 0): RequestOrder {
+  return { requestedAt, mailJobId: id, attempt }
+}

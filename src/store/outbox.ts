@@ -1,17 +1,8 @@
 /** The requests for mails (3.1, 3.2); no job holds a token or a link. A worker that lost its lease changes nothing, and gets `false`. */
 import type { Clock } from '../clock.ts'
 import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
-import {
-  dead,
-  emptied,
-  isHeldAt,
-  isWaiting,
-  statusOf,
-  type JobRecord,
-  type MailJob,
-  type MailJobStatus,
-  type NewMailJob,
-} from './outbox-record.ts'
+import { dead, emptied, isHeldAt, isWaiting, statusOf } from './outbox-record.ts'
+import type { JobRecord, MailJob, MailJobStatus, NewMailJob } from './outbox-record.ts'
 import { queueOf } from './leases.ts'
 import { firstWanted, pagesOf, type Table } from './table.ts'
 import { defined } from './kind.ts'
@@ -22,12 +13,12 @@ import { defined } from './kind.ts'
  */
 export type MailStage = 'resolve' | 'send' | 'due' | 'expire'
 
-const STATES = {
+const STATES: Record<MailStage, readonly JobRecord['state'][]> = {
   resolve: ['requested', 'superseded'],
   send: ['resolved'],
   due: ['requested', 'superseded', 'resolved'],
   expire: ['resolved'],
-} as const satisfies Record<MailStage, readonly JobRecord['state'][]>
+}
 
 /** How many are read at a time. Other limits keep an account below it. */
 const MAX = 1_000
@@ -131,7 +122,7 @@ function workOn(jobs: Table<JobRecord>, { now }: Pick<Clock, 'now'>) {
 function isFor(job: JobRecord, stage: MailStage, at: Date): boolean {
   const { state, expiresAt, availableAt, kind } = job
   if (!availableAt || availableAt > at || !isMailKind(kind)) return false
-  if (!STATES[stage].some((each) => each === state)) return false
+  if (!STATES[stage].includes(state)) return false
   return state !== 'resolved' || (stage === 'expire') === expiresAt <= at
 }
 

@@ -1,17 +1,7 @@
-/**
- * What all stores of records check: queries, changes, and what was read. It also escapes texts that databases cannot keep. A record that
- * fails its check is damaged.
- */
+/** What all stores of records share: checks of queries, changes and what was read, and the escapes of texts that databases cannot keep. */
 import { jsonOf, must } from '../errors.ts'
-import {
-  ANY,
-  type Change,
-  type FieldType,
-  type Kind,
-  type Query,
-  type Stored,
-  type Value,
-} from './record-store.ts'
+import { ANY } from './record-store.ts'
+import type { Change, FieldType, Kind, Query, Stored, Value } from './record-store.ts'
 
 /**
  * Throws a `TypeError` unless a declared index answers the query, each value has the type of its field, and the limit is a positive

@@ -43,7 +43,6 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** A kind, and how its records are changed. */
 export interface ChangedKind extends Kind {
   /** The process keeps the state after its last change, and need not read it. */
   isRemembered?: boolean
@@ -55,54 +54,13 @@ export interface ChangedKind extends Kind {
 
 const keyOf = ({ name }: Kind, id: string) => JSON.stringify([name, id])
 
-function createChanges(commands: Commands, { now, sleep }: Clock) {
+function createChanges({ get, swap }: Commands, { now, sleep }: Clock) {
   const remembered = new Map<string, Stored>()
-  const tryOnce = turnsWith(commands, remembered)
   const queues = new Map<string, Waiting[]>()
   let all = 0
 
-  async function work(kind: ChangedKind, id: string, waiting: Waiting[]) {
-    for (let [lost, isFirst] = [0, true]; waiting.length > 0; isFirst = false) {
-      const began = now().getTime()
-      const losers = await tryOnce(kind, id, waiting.splice(0), isFirst)
-      lost = losers.length > 0 ? lost + 1 : 0
-      const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
-      for (const { reject } of losers.filter(isTooLate)) reject(contention())
-      waiting.unshift(...losers.filter((one) => !isTooLate(one)))
-      // Other processes read before they swap. Without a pause, this one would always win.
-      const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
-      if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
-    }
-    queues.delete(keyOf(kind, id))
-  }
-
-  /** Changes a record by a function of its state. `known`: as the caller has just found it, which saves a read. */
-  return async <A>(
-    kind: ChangedKind,
-    id: string,
-    change: ChangeOf<A>,
-    known?: Stored,
-  ): Promise<A> => {
-    const key = keyOf(kind, id)
-    const waiting = queues.get(key) ?? []
-    if (all >= MAX || waiting.length >= MAX_OF_RECORD) throw contention()
-    all += 1
-    const answer = new Promise<A>((resolve, reject) =>
-      waiting.push({ change, since: now().getTime(), resolve, reject }),
-    )
-    if (!queues.has(key)) {
-      queues.set(key, waiting)
-      if (known) remembered.set(key, known)
-      void work(kind, id, waiting)
-    }
-    return answer.finally(() => (all -= 1))
-  }
-}
-
-/** Applies the changes of one record, one turn at a time. */
-function turnsWith({ get, swap }: Commands, remembered: Map<string, Stored>) {
   /** Returns the changes that must be tried again. */
-  return async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isFirst: boolean) {
+  async function tryOnce(kind: ChangedKind, id: string, turn: Waiting[], isFirst: boolean) {
     const key = keyOf(kind, id)
     const guess = remembered.get(key)
     const isGuessed = guess || (isFirst && kind.isMostlyNew)
@@ -122,6 +80,38 @@ function turnsWith({ get, swap }: Commands, remembered: Map<string, Stored>) {
       for (const { reject } of turn) reject(error)
     }
     return []
+  }
+
+  async function work(kind: ChangedKind, id: string, waiting: Waiting[]) {
+    for (let [lost, isFirst] = [0, true]; waiting.length > 0; isFirst = false) {
+      const began = now().getTime()
+      const losers = await tryOnce(kind, id, waiting.splice(0), isFirst)
+      lost = losers.length > 0 ? lost + 1 : 0
+      const isTooLate = ({ since }: Waiting) => now().getTime() - since > LONGEST_MS
+      for (const { reject } of losers.filter(isTooLate)) reject(contention())
+      waiting.unshift(...losers.filter((one) => !isTooLate(one)))
+      // Other processes read before they swap. Without a pause, this one would always win.
+      const longest = lost > 0 ? 2 ** lost : 2 * (now().getTime() - began)
+      if (waiting.length > 0) await sleep(Math.random() * Math.min(200, longest))
+    }
+    queues.delete(keyOf(kind, id))
+  }
+
+  /** Changes a record by a function of its state. `known`: as the caller has just found it, which saves a read. */
+  return async <A>(kind: ChangedKind, id: string, change: ChangeOf<A>, known?: Stored) => {
+    const key = keyOf(kind, id)
+    const waiting = queues.get(key) ?? []
+    if (all >= MAX || waiting.length >= MAX_OF_RECORD) throw contention()
+    all += 1
+    const answer = new Promise<A>((resolve, reject) =>
+      waiting.push({ change, since: now().getTime(), resolve, reject }),
+    )
+    if (!queues.has(key)) {
+      queues.set(key, waiting)
+      if (known) remembered.set(key, known)
+      void work(kind, id, waiting)
+    }
+    return answer.finally(() => (all -= 1))
   }
 }
 
@@ -143,6 +133,5 @@ function applied(id: string, found: Stored | undefined, turn: Waiting[]) {
   return { found, answered, next, isUnchanged: next === found?.fields }
 }
 
-/** Too many changes wait, or other processes win for too long. */
 const contention = () =>
   new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'too many change the same record at once')

@@ -1,14 +1,7 @@
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { CapturedRequest, PendingLogin, PendingLoginStore } from './index.ts'
 
-/** Parts of a captured request that would let a reader of the database act, or learn about a person. */
-interface Secrets extends Pick<CapturedRequest, 'deviceCode' | 'parJti'> {
-  idTokenHint?: unknown
-  /** It repeats `idTokenHint`. */
-  prompt?: unknown
-}
-
-/** The same store, with these parts sealed. A login that no key opens is not found. */
+/** The same store, which seals what lets a reader of the database act, or learn about a person. A login that no key opens is not found. */
 export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingLoginStore {
   const opened = (login: PendingLogin | undefined): PendingLogin | undefined => {
     const captured = login && open(login.captured, login.id, box)
@@ -18,6 +11,7 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
     return { ...login, captured, other: { ...login.other, email } }
   }
   return {
+    ...store,
     save: (login, most) =>
       store.save({ ...login, captured: seal(login.captured, login.id, box) }, most),
     find: async (which) => opened(await store.find(which)),
@@ -26,14 +20,13 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
       const email = box.seal(other.email, purposeOfEmail(login.id))
       return store.setOther(login, { ...other, email }, purgeAt)
     },
-    change: (which, changes) => store.change(which, changes),
-    setTurn: (id, turn, at) => store.setTurn(id, turn, at),
   }
 }
 
 function seal(captured: CapturedRequest, id: string, box: SecretBox): CapturedRequest {
   const { deviceCode, parJti, ...rest } = captured
   const { id_token_hint: idTokenHint, ...params } = captured.params
+  // A prompt with a hint repeats it.
   const prompt = idTokenHint === undefined ? undefined : captured.prompt
   const secrets = JSON.stringify({ deviceCode, parJti, idTokenHint, prompt })
   if (secrets === '{}') return captured
@@ -46,7 +39,8 @@ function open(stored: CapturedRequest, id: string, box: SecretBox): CapturedRequ
   if (sealed === undefined) return stored
   const secrets = box.open(sealed, purposeOf(id))
   if (secrets === undefined) return undefined
-  const { idTokenHint, ...others }: Secrets = JSON.parse(secrets)
+  const { idTokenHint, ...others }: Partial<CapturedRequest> & { idTokenHint?: unknown } =
+    JSON.parse(secrets)
   const hint = idTokenHint !== undefined && { id_token_hint: idTokenHint }
   return { ...rest, ...others, params: { ...rest.params, ...hint } }
 }

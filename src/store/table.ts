@@ -6,7 +6,6 @@ import type { Changed, Records } from './records.ts'
 
 type Name<T> = Exclude<keyof T & string, 'id'>
 
-/** A query with the field names of the code. */
 export interface QueryOf<T> extends Omit<Query, 'equal' | 'by'> {
   equal?: { readonly [N in Name<T>]?: Value | readonly Value[] }
   by?: Name<T>
@@ -34,8 +33,10 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
   }
 
   /** Finds damaged records too; their `record` is `undefined`. */
-  async function findAll(query: QueryOf<T>) {
-    const found = await records.find(kind, storedQuery(query))
+  async function findAll({ equal = {}, by, ...query }: QueryOf<T>) {
+    const named = Object.entries(equal).map(([name, values]) => [snakeCase(name), values])
+    const stored = { equal: Object.fromEntries(named), ...defined({ by: by && snakeCase(by) }) }
+    const found = await records.find(kind, { ...query, ...stored })
     return found.map((stored) => ({ id: stored.id, record: read(stored) }))
   }
 
@@ -103,11 +104,6 @@ export function tableOf<T extends { id: string }>(records: Records, kind: KindOf
     updateAll: async (all: readonly Which[], next: (record: T) => T | undefined) =>
       (await Promise.all(all.map((which) => update(which, next)))).filter(Boolean).length,
   }
-}
-
-function storedQuery<T>({ equal = {}, by, ...query }: QueryOf<T>): Query {
-  const named = Object.entries(equal).map(([name, values]) => [snakeCase(name), values])
-  return { ...query, equal: Object.fromEntries(named), ...defined({ by: by && snakeCase(by) }) }
 }
 
 /** Yields pages of at most `limit` records. Leaves out damaged records. */

@@ -6,14 +6,8 @@ import { endOf, newRecord, type NewToken, type Token, tokenOf, type TokenRecord 
 
 type Tokens = Table<TokenRecord>
 
-/** A decided reset, or a decided first password. */
-export interface ClaimedToken extends Token {
-  claimedAt: Date
-  /** The sender of the new password. */
-  claimedBy: Requester
-  /** `undefined` once the password is replaced and the token is marked used. */
-  newHash: string | undefined
-}
+/** A decided reset, or a decided first password, which `claimedBy` sent. `newHash` is `undefined` once the token is marked used. */
+export type ClaimedToken = NonNullable<ReturnType<typeof claimedOf>>
 
 /** The task of a reset, written in the step that claims its token. */
 export interface TokenClaim {
@@ -26,10 +20,8 @@ export interface TokenClaim {
 /** `used`: effect 2, not after `rejected`. `rejected`: a newer password won; not after `used`. `completed`: only after `used`. */
 type ClaimStep = 'used' | 'rejected' | 'completed'
 
-/** One token; or those of one user: all, those issued up to this attempt for a request, or all except those for one address. */
-type Revoked =
-  | { id: string; upTo?: undefined; exceptAddress?: undefined }
-  | { userId: string; upTo?: RequestOrder; exceptAddress?: string | undefined }
+/** The tokens of one user: all, those issued up to this attempt for a request, or all except those for one address. */
+type Revoked = { userId: string; upTo?: RequestOrder; exceptAddress?: string | undefined }
 
 /** How many are read; other limits keep an account below it. */
 const MAX = 1_000
@@ -39,13 +31,10 @@ const MAX_TURNS = 100
 /** Tokens of reset links (2.1, 3.1), and of invitations, where the reset sets the first password (2.6, 3.4). */
 export function passwordTokens(tokens: Tokens) {
   /** Ends live tokens. Without `upTo` they expire at `at`. With it, tokens of this request and of earlier ones are invalidated. */
-  async function revoke(which: Revoked, at: Date): Promise<void> {
-    const { upTo, exceptAddress } = which
+  async function revoke({ userId, upTo, exceptAddress }: Revoked, at: Date): Promise<void> {
     const end = (record: TokenRecord) =>
       upTo ? superseded(record, upTo, at) : expired(record, at, exceptAddress)
-    if ('id' in which) return void (await tokens.update(which.id, end))
-    const live = { equal: { liveOf: which.userId }, limit: 1 }
-    for (const { id, record } of await tokens.findAll(live)) {
+    for (const { id, record } of await tokens.findAll({ equal: { liveOf: userId }, limit: 1 })) {
       if (record) await tokens.update(record, end)
       // A damaged record would hold the user's place.
       else await tokens.remove(id)
@@ -53,7 +42,7 @@ export function passwordTokens(tokens: Tokens) {
   }
 
   return {
-    ...finding(tokens),
+    ...common(tokens),
     revoke,
 
     /** Saves a live token and invalidates earlier ones. `false`: a later request or attempt had a token, whatever became of it. */
@@ -100,10 +89,10 @@ export function passwordTokens(tokens: Tokens) {
 }
 
 /** `undefined`: no reset was decided with it. */
-function claimedOf(record: TokenRecord | undefined): ClaimedToken | undefined {
+function claimedOf(record: TokenRecord | undefined) {
   if (!record?.claimedAt) return undefined
   const { claimedAt, newHash } = record
-  const claimedBy = { ...NOBODY, ...record.claimedBy }
+  const claimedBy: Requester = { ...NOBODY, ...record.claimedBy }
   return { ...tokenOf(record), claimedAt, claimedBy, newHash }
 }
 
@@ -130,15 +119,14 @@ const superseded = (record: TokenRecord, by: RequestOrder, at: Date): TokenRecor
 /** Tokens of verification links (2.2, 3.2). All links of a user are valid side by side. */
 export function verificationTokens(tokens: Tokens) {
   return {
-    ...finding(tokens),
+    ...common(tokens),
     issue: async (token: NewToken): Promise<void> => void (await tokens.insert(newRecord(token))),
 
     /** Makes the unused ones among these tokens expire at `at`; with `upTo`, only those of one mail job. */
-    async revoke(which: Revoked, at: Date): Promise<void> {
-      const { upTo, exceptAddress } = which
+    async revoke({ userId, upTo, exceptAddress }: Revoked, at: Date): Promise<void> {
       const isOfJob = ({ mailJobId, attempt }: TokenRecord) =>
         !upTo || (mailJobId === upTo.mailJobId && attempt <= upTo.attempt)
-      const some = 'id' in which ? [which.id] : (await ofUser(tokens, which.userId)).filter(isOfJob)
+      const some = (await ofUser(tokens, userId)).filter(isOfJob)
       await tokens.updateAll(some, (record) => expired(record, at, exceptAddress))
     },
 
@@ -147,11 +135,7 @@ export function verificationTokens(tokens: Tokens) {
      *
      * @param proven - the address that the account has by now, if the token held none.
      */
-    async use(
-      { id, userId, email }: Pick<Token, 'id' | 'userId' | 'email'>,
-      at: Date,
-      proven = email,
-    ) {
+    async use({ id, userId, email }: Token, at: Date, proven = email) {
       const ofAddress = (await ofUser(tokens, userId)).filter((token) => token.email === email)
       await tokens.updateAll(ofAddress, (record) => {
         if (record.id !== id) return expired(record, at)
@@ -169,10 +153,10 @@ export function verificationTokens(tokens: Tokens) {
   }
 }
 
-export type TokenStore = ReturnType<typeof finding>
+export type TokenStore = ReturnType<typeof common>
 
 /** A record that cannot belong to a valid token counts as absent. */
-function finding(tokens: Tokens) {
+function common(tokens: Tokens) {
   return {
     async find(tokenHash: string): Promise<Token | undefined> {
       const [found] = await tokens.find({ equal: { tokenHash }, limit: 1 })
@@ -181,6 +165,9 @@ function finding(tokens: Tokens) {
 
     ofUser: async (userId: string, limit: number): Promise<Token[]> =>
       (await ofUser(tokens, userId, limit)).map(tokenOf),
+
+    /** Makes one token expire at `at`, unless it ended before. */
+    expire: (id: string, at: Date) => tokens.update(id, (record) => expired(record, at)),
   }
 }
 

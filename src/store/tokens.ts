@@ -1,7 +1,7 @@
 /** Tokens of resets, invitations and verifications (2.1, 2.2, 2.6): what their records hold. */
 import type { TokenEnd } from '../contract/audit.ts'
 import { z } from 'zod'
-import type { RequestParameters, Requester } from '../contract/parameters.ts'
+import type { Requester } from '../contract/parameters.ts'
 import { defined, eightDaysAfter, holds, kindOf, type RecordWith } from './kind.ts'
 import { madeFrom } from './table.ts'
 
@@ -10,10 +10,7 @@ const FIELDS = {
   /** Lower-case hex SHA-256 of the raw token. */
   tokenHash: 'text',
   userId: 'text',
-  /**
-   * The address that the link was mailed to. The token is void if the user's address changes. Empty: it was mailed to the other address with
-   * `addressId`, which a login holds.
-   */
+  /** Where the link was mailed. The token is void if the user's address changes. Empty: to the other address with `addressId` of a login. */
   email: 'text',
   addressId: 'text?',
   /** Digest of the password hash at the time of issue. The token is void if the hash changes. */
@@ -50,12 +47,8 @@ const FIELDS = {
 
 export type TokenRecord = RecordWith<typeof FIELDS>
 
-type Hidden = 'tokenHash' | 'liveOf' | 'claimedBy' | 'newHash' | 'leaseUntil' | 'purgeAt'
-
 /** A token, dead or alive, with its original request, and without its hash (5.5). */
-export interface Token extends Omit<TokenRecord, Hidden | keyof RequestParameters> {
-  parameters: RequestParameters
-}
+export type Token = ReturnType<typeof tokenOf>
 
 export type NewToken = Omit<Token, keyof typeof NOTHING_YET> & Pick<TokenRecord, 'tokenHash'>
 
@@ -102,7 +95,7 @@ export function newRecord({ parameters, ...token }: NewToken): TokenRecord {
   return { ...carried, ...token, ...NOTHING_YET, purgeAt: eightDaysAfter(token.expiresAt) }
 }
 
-export function tokenOf(record: TokenRecord): Token {
+export function tokenOf(record: TokenRecord) {
   const { clientId, redirectUri, scope, state, ...all } = record
   const { tokenHash: _, liveOf: _live, claimedBy: _by, newHash: _hash, ...others } = all
   const { leaseUntil: _until, purgeAt: _purge, ...shown } = others

@@ -20,7 +20,7 @@ export type MailName = MailTemplate | 'test'
 
 /** Mails about something that was done. The user or an admin asked for the other mails. */
 const NOTICES = new Set<MailName>(
-  Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
+  Object.values(MAIL_KINDS).flatMap(({ link, template }) => (link ? [] : [template])),
 )
 
 /** A notice to a mailbox that the account has left says only when. A username can be the new address, which the reader must not learn. */
@@ -196,10 +196,11 @@ export const SAMPLE_MAILS: [MailName, MailLocals][] = [
   ['test', little],
 ]
 
-function samplesOf({ template, flow, link, isNotice, page }: (typeof MAIL_KINDS)[MailKind]) {
-  const by = { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }
+function samplesOf({ template, flow, link, page }: (typeof MAIL_KINDS)[MailKind]) {
+  const by = { ...little, [link ? 'isByAdmin' : 'isByHost']: true }
   const entered = { ...little, isEntered: true }
-  const outside = link?.isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
+  const isSigned = template === 'email-verification'
+  const outside = isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
   const mayBeFirst = flow === 'password_reset'
   const first = mayBeFirst
     ? [
@@ -214,7 +215,7 @@ function samplesOf({ template, flow, link, isNotice, page }: (typeof MAIL_KINDS)
       ...locals,
       ...(page !== undefined && { notMe: 'https://id.example/not-me' }),
       ...(link && { lifetimeMs: 3_600_000 }),
-      ...(locals === much && link?.isSigned && { login: SAMPLE_CODE }),
+      ...(locals === much && isSigned && { login: SAMPLE_CODE }),
     },
   ])
 }

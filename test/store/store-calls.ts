@@ -37,7 +37,7 @@ export function storeCalls(
     [`${part}.takeUnfinished`, then, later(3)],
     [`${part}.advance`, text, 'used', later(3)],
     [`${part}.advance`, text, 'completed', later(3)],
-    [`${part}.revoke`, { id: text }, soon],
+    [`${part}.expire`, text, soon],
     [`${part}.revoke`, { userId: text, upTo: token }, soon],
   ])
   const examples: Example[] = [
@@ -48,6 +48,7 @@ export function storeCalls(
     ['verificationTokens.issue', token],
     ['verificationTokens.find', text],
     ['verificationTokens.ofUser', text, 1],
+    ['verificationTokens.expire', text, soon],
     ['verificationTokens.use', token, soon],
     ['verificationTokens.revoke', { userId: text }, soon],
     ['verificationTokens.revoke', { userId: text, upTo: token }, soon],

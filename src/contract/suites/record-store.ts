@@ -1,15 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import {
-  ANY,
-  type Change,
-  type Fields,
-  type Kind,
-  type Query,
-  type RecordStore,
-  type Stored,
-} from '../../store/record-store.ts'
+import { ANY } from '../../store/record-store.ts'
+import type { Change, Fields, Kind, Query, RecordStore, Stored } from '../../store/record-store.ts'
 
 const THINGS: Kind = {
   name: 'contract_things',

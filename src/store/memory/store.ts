@@ -2,8 +2,7 @@
 import { systemClock, type Clock } from '../../clock.ts'
 import { checkQuery, isOfAny, keptText, storedOf } from '../record-checks.ts'
 import type { Change, Fields, Kind, Query, RecordStore, Stored, Value } from '../record-store.ts'
-import type { User, UserStore } from '../../contract/index.ts'
-import { equalsInAsciiCase, hashOf } from '../../contract/users.ts'
+import { equalsInAsciiCase, hashOf, type User, type UserStore } from '../../contract/users.ts'
 
 type Kept = Stored & { fields: Fields }
 
@@ -77,8 +76,7 @@ function dropOldest({ purgedAt = '' }: Kind, table: Map<string, Kept>): void {
     if (fields[purgedAt] !== undefined) return void table.delete(id)
 }
 
-const storedFrom = (kind: Kind, kept: Kept): Stored =>
-  storedOf(kind, kept.id, structuredClone(kept))
+const storedFrom = (kind: Kind, kept: Kept) => storedOf(kind, kept.id, structuredClone(kept))
 
 function isTaken({ unique }: Kind, table: Map<string, Kept>, { id, next }: Change): boolean {
   const held = unique.filter((field) => next?.[field] !== undefined)
@@ -119,14 +117,13 @@ function order(a: Value, b: Value): number {
   return Buffer.compare(Buffer.from(keptText(a)), Buffer.from(keptText(b)))
 }
 
-/** In JavaScript, a user object may lack these flags. */
-const NO_FLAGS = { disabled: false, emailVerified: false }
-
 /** Users in memory, for a first try and for tests. */
 export function memoryUsers(initial: User[] = []): UserStore & { add(user: User): void } {
   const users = new Map<string, User>()
+  // In JavaScript, a user object may lack these flags.
+  const flags = { disabled: false, emailVerified: false }
   const add = (user: User) =>
-    void users.set(user.id, { ...NO_FLAGS, ...user, passwordHash: hashOf(user) })
+    void users.set(user.id, { ...flags, ...user, passwordHash: hashOf(user) })
   initial.forEach(add)
   const withEmail = (email: string) =>
     [...users.values()].filter((user) => user.email && equalsInAsciiCase(user.email, email))

@@ -103,10 +103,7 @@ const serverErrorCode = (error: unknown): unknown =>
 
 export const isDuplicateKey = (error: unknown) => serverErrorCode(error) === DUPLICATE_KEY
 
-/**
- * Returns the places of the writes whose key was taken, in an unordered command with many writes. The others are done. Other failures are
- * thrown, such as a failed write concern.
- */
+/** Returns the places of the writes whose key was taken; the others of the unordered command are done. It throws all other failures. */
 export async function duplicatesIn(command: Promise<unknown>): Promise<Set<number>> {
   try {
     await command
@@ -145,7 +142,6 @@ export function refuse(error: unknown): never {
   throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
 }
 
-// Compares names and does not use `instanceof`: the host's driver may be another copy of the package.
 function isUnavailable(error: unknown): error is Error {
   if (!(error instanceof Error)) return false
   const code = serverErrorCode(error)

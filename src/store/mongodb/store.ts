@@ -168,8 +168,7 @@ const kept = (value: Value) => (typeof value === 'string' ? keptText(value) : va
 
 /** Stores JSON as objects and lists, which an admin can read and edit. What `JSON.stringify` leaves out is not kept. */
 const keptJson = (value: Value): unknown => withTexts(JSON.parse(JSON.stringify(value)), keptText)
-const readJson = (value: unknown): unknown =>
-  withTexts(JSON.parse(JSON.stringify(value) ?? 'null'), textOf)
+const readJson = (value: unknown) => withTexts(JSON.parse(JSON.stringify(value) ?? 'null'), textOf)
 
 function withTexts(json: unknown, other: (text: string) => string): unknown {
   if (typeof json === 'string') return other(json)

@@ -1,15 +1,9 @@
 import type { FindOptions } from 'mongodb'
-import type { User, UserStore } from '../../contract/index.ts'
-import { equalsInAsciiCase } from '../../contract/users.ts'
+import { equalsInAsciiCase, type User, type UserStore } from '../../contract/users.ts'
 import { systemClock } from '../../clock.ts'
 import { together } from '../batches.ts'
-import {
-  createIndexes,
-  isDuplicateKey,
-  operationOptions,
-  refuse,
-  type NamedIndex,
-} from './driver.ts'
+import { createIndexes, isDuplicateKey, operationOptions, refuse } from './driver.ts'
+import type { NamedIndex } from './driver.ts'
 
 /** The result of `db.collection('users')`, with or without the host's own document type. */
 export interface UserCollection {
@@ -154,10 +148,7 @@ async function hasIds(ids: string[]) {
   return { _id: { $in: [...ids, ...ofHex.map((id) => new ObjectId(id))] } }
 }
 
-/**
- * A field of another type counts as absent, but a disabled flag as set. `undefined`: the `_id` is neither a string nor an ObjectId, so that
- * no query could find the user again.
- */
+/** A field of another type counts as absent, but a disabled flag as set. `undefined`: no query could find a user with this `_id` again. */
 function toUser(document: object): User | undefined {
   const { _id, ...fields }: Record<string, unknown> = { ...document }
   if (!isId(_id)) return undefined

@@ -1,11 +1,7 @@
 import { expect } from 'chai'
 import { it } from 'mocha'
-import type {
-  AccountFlowsStore,
-  PendingLoginStore,
-  SessionCutoffs,
-  SessionEnd,
-} from '../../../src/store/index.ts'
+import type { SessionCutoffs, SessionEnd } from '../../../src/store/cutoffs.ts'
+import type { AccountFlowsStore, PendingLoginStore } from '../../../src/store/index.ts'
 import { defined } from '../../../src/store/kind.ts'
 import { after, atOnce, hour, minute, mustExist, samplePendingLogin } from './samples.ts'
 
