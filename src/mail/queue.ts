@@ -10,7 +10,7 @@ import { MAIL_BEHAVIOUR, writeMail } from './make-mail.ts'
 import { endUnsent, giveUp, isHeld, isInTime, recordFailed, recordSent } from './outcome.ts'
 import type { MailParts } from './parts.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
-import type { MailSlot, Recipient, SentMail } from './sending.ts'
+import type { Delivered, MailSlot, Recipient } from './sending.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */
@@ -148,14 +148,14 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
     // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the lease.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job))
-      return { ...(await connection.send(mail)), link: shown.link ? undefined : 'none' } as const
+      return { ...(await connection.send(mail)), hasLink: shown.link !== '' }
   }
   if (id !== undefined) await tokensOf(store, job.kind)?.revoke({ id }, clock.now())
   return 'over'
 }
 
 // The mail has left. A short outage of the database, or an event that cannot be recorded, must not send it again.
-async function settle(parts: MailParts, job: MailJob, sent: SentMail, stop: AbortSignal) {
+async function settle(parts: MailParts, job: MailJob, sent: Delivered, stop: AbortSignal) {
   const { store, clock, log } = parts
   for (;;) {
     try {

@@ -23,8 +23,11 @@ export interface SentMail {
   messageId?: string
   /** The id at the mail server or the transport. `undefined`: its answer contained none. */
   queueId?: string
-  /** `undefined`: it has a link. */
-  link?: 'none' | undefined
+}
+
+/** The mail of a job that left. */
+export interface Delivered extends SentMail {
+  hasLink: boolean
 }
 
 /** For one mail. */
