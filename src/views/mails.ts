@@ -18,15 +18,9 @@ import {
 
 export type MailName = MailTemplate | 'test'
 
-/** Mails about something that was done. The user or an admin asked for the other mails. */
-const NOTICES = new Set<MailName>(
-  Object.values(MAIL_KINDS).flatMap(({ isNotice, template }) => (isNotice ? [template] : [])),
-)
-
-/** A notice to a mailbox that the account has left says only when. A username can be the new address, which the reader must not learn. */
-const PLAIN = new Set<MailName>(
-  Object.values(MAIL_KINDS).flatMap(({ page, template }) => (page === undefined ? [template] : [])),
-)
+/** `undefined`: the mail has no kind of its own. */
+const kindOf = (name: MailName) =>
+  Object.values(MAIL_KINDS).find(({ template }) => template === name)
 
 export interface MailLocals {
   username: string
@@ -67,9 +61,12 @@ export function renderMail(
   locals: MailLocals,
   brand: ShownBrand = {},
 ) {
-  const catalog = locals.isFirst ? ofFirstPassword(given) : given
+  const catalog = { ...(locals.isFirst ? ofFirstPassword(given) : given), isOfMail: true }
   const { t, lang, dir } = catalog
-  const told = PLAIN.has(name) ? { username: '', link: '', at: locals.at } : locals
+  const kind = kindOf(name)
+  // A notice to a mailbox that the account has left says only when. A username can be the new address, which the reader must not learn.
+  const isPlain = kind && kind.page === undefined
+  const told = isPlain ? { username: '', link: '', at: locals.at } : locals
   const values = valuesOf(catalog, name, told, brand)
   const byName = new Map(Object.entries(values))
   const filled = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
@@ -95,11 +92,11 @@ function addressOf(supportUrl: string): string {
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: ShownBrand) {
   const { t, lang, dir } = catalog
   const { username, link, notMe = '', lifetimeMs, apps, isByAdmin, isByHost, isEntered } = locals
-  const isNotice = NOTICES.has(name)
+  const isNotice = kindOf(name)?.isNotice
   const word = (key: string, values?: Values) => t(`mail.${name}.${key}`, values)
-  const user = nameText(catalog, username, unlinkable)
-  const client = nameText(catalog, locals.clientName ?? '', unlinkable)
-  const elsewhere = nameText(catalog, locals.signsInElsewhere ?? '', unlinkable)
+  const user = nameText(catalog, username)
+  const client = nameText(catalog, locals.clientName ?? '')
+  const elsewhere = nameText(catalog, locals.signsInElsewhere ?? '')
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const host = isByHost ? '_host' : ''
   const entered = isEntered ? '_entered' : ''
@@ -128,13 +125,13 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: S
     not_me: notMe,
     // No sign-in can end where none waits.
     not_me_why: notMe && (isEntered ? t('mail.password-reset.not_me') : word('not_me')),
-    ...appsText(catalog, apps, unlinkable),
+    ...appsText(catalog, apps),
     ...(isNotice && !apps && { notNotified: t('apps.unknown') }),
   }
 }
 
 function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals) {
-  const facts = login ? factsOf(catalog, { username, clientName, at: login.at }, unlinkable) : []
+  const facts = login ? factsOf(catalog, { username, clientName, at: login.at }) : []
   return {
     code_lead: login ? catalog.t('mail.email-verification.code') : '',
     code: login?.code ?? '',
@@ -146,7 +143,7 @@ function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals
 /** When, and in which browser if that is sure. The browser of an admin is left out: it means nothing to the reader. */
 function whenText(catalog: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
   const { t, lang } = catalog
-  const key = NOTICES.has(name) ? 'mail.changed' : 'mail.asked'
+  const key = kindOf(name)?.isNotice ? 'mail.changed' : 'mail.asked'
   const device = isByAdmin ? undefined : deviceText(catalog, userAgent)
   const values = { at: timeText(at, lang) }
   return device === undefined ? t(key, values) : t(`${key}_device`, { ...values, device })
@@ -200,13 +197,8 @@ function samplesOf({ template, flow, link, isNotice, page }: (typeof MAIL_KINDS)
   const by = { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }
   const entered = { ...little, isEntered: true }
   const outside = link?.isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
-  const mayBeFirst = flow === 'password_reset'
-  const first = mayBeFirst
-    ? [
-        { ...little, isFirst: true },
-        { ...much, isFirst: true },
-      ]
-    : []
+  const mayBeFirst = flow === 'password_reset' ? [little, much] : []
+  const first = mayBeFirst.map((locals) => ({ ...locals, isFirst: true }))
   const wanted = [little, much, by, ...outside, ...first]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
