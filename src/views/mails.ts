@@ -73,7 +73,7 @@ export function renderMail(
   const text = filled.replace(/\n{3,}/g, '\n\n')
   return {
     subject: values.title,
-    text: wrapped(signed(text, catalog, brand)),
+    text: signed(text, catalog, brand).split('\n').map(wrapped).join('\n'),
     html: render(`mails/${name}`, { ...values, t, lang, dir, brand }),
   }
 }
@@ -149,17 +149,13 @@ function whenText(catalog: Catalog, name: MailName, { at, userAgent, isByAdmin }
   return device === undefined ? t(key, values) : t(`${key}_device`, { ...values, device })
 }
 
-/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
-function wrapped(text: string): string {
-  return text.split('\n').map(wrappedLine).join('\n')
-}
-
 const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
 /** A word, or one wide character with the characters after it that must not begin a line. And the spaces that follow. */
 const PIECE =
   /(?:[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]|[^ \u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]+)[、。」』ァィゥェォッャュョぁぃぅぇぉっゃゅょー！），：；？]* *| +/gu
 
-function wrappedLine(line: string): string {
+/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
+function wrapped(line: string): string {
   const lines: string[] = []
   let last = ''
   let columns = 0
