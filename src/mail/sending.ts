@@ -44,9 +44,6 @@ export interface MailSlot {
   open(): Promise<MailConnection>
 }
 
-/** The most open connections to one mail server. */
-export const MAX_CONNECTIONS = 5
-
 /** Sends through the transport of the host, or through an SMTP server. */
 export interface MailSender {
   /** Whether there is anywhere to send to under the settings in force. */

@@ -178,6 +178,8 @@ function columnsOf(text: string): number {
 const little = { username: '', link: 'https://id.example/', at: new Date(0) }
 const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 const much = { ...little, username: 'ann', clientName: 'The App', apps: SAMPLE_APPS, userAgent }
+const firstLittle = { ...little, isFirst: true }
+const firstMuch = { ...much, isFirst: true }
 
 /** Each mail, with little and with much to say. */
 export const SAMPLE_MAILS: [MailName, MailLocals][] = [
@@ -193,8 +195,7 @@ function samplesOf({ template, flow, link, isNotice, page }: (typeof MAIL_KINDS)
   const by = { ...little, [isNotice ? 'isByHost' : 'isByAdmin']: true }
   const entered = { ...little, isEntered: true }
   const outside = link?.isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
-  const mayBeFirst = flow === 'password_reset' ? [little, much] : []
-  const first = mayBeFirst.map((locals) => ({ ...locals, isFirst: true }))
+  const first = flow === 'password_reset' ? [firstLittle, firstMuch] : []
   const wanted = [little, much, by, ...outside, ...first]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,

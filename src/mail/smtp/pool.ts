@@ -1,8 +1,10 @@
 /** The few connections to a mail server. Mails wait here for a slot, and are made ready while others leave. */
 import { timeout, type Clock } from '../../clock.ts'
-import { MAX_CONNECTIONS, type MailConnection, type MailSender } from '../sending.ts'
+import type { MailConnection, MailSender } from '../sending.ts'
 import { errorOf } from './answers.ts'
 
+/** The most open connections to one mail server. */
+const MAX_CONNECTIONS = 5
 /** How many mails are made ready at once while others leave. */
 const READY_AT_ONCE = 30
 /** How many of them start together, so that one command stores their tokens. */
