@@ -38,7 +38,11 @@ export function createSecretBox(keys: KeyRing) {
     },
 
     /** Whether the first key of the ring sealed it. */
-    isCurrent: (sealed: string) => kidOf(sealed) === keys.jwe[0].kid,
+    isCurrent(sealed: string): boolean {
+      const [header = ''] = sealed.split('.')
+      const read = jsonOf(Buffer.from(header, 'base64url').toString())
+      return Reflect.get(Object(read), 'kid') === keys.jwe[0].kid
+    },
   }
 }
 
@@ -47,9 +51,4 @@ function headerOf({ kid }: DerivedKey, purpose: string): string {
   const digest = createHash('sha256').update(purpose).digest('base64url')
   const header = { alg: 'dir', enc: 'A256GCM', kid, purpose: digest }
   return Buffer.from(JSON.stringify(header)).toString('base64url')
-}
-
-function kidOf(sealed: string): unknown {
-  const header = jsonOf(Buffer.from(sealed.split('.')[0] ?? '', 'base64url').toString())
-  return Reflect.get(Object(header), 'kid')
 }

@@ -41,10 +41,8 @@ interface MailBehaviour {
 }
 
 /** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */
-export interface MailLink extends Omit<
-  MailLocals,
-  'username' | 'notMe' | 'at' | 'clientName' | 'userAgent' | 'isByAdmin'
-> {
+interface MailLink extends Partial<MailLocals> {
+  link: string
   /** The id of its token. Left out: the link leads to a public page, or there is none. */
   id?: string
   /** The language of the mail, and of the pages that the link opens. Left out: no page needs it. */
