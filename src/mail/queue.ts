@@ -144,11 +144,11 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
     const mail = await writeMail(parts, job, recipient, shown, client?.clientName)
-    const connection = await slot.open()
+    await slot.open()
     // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the lease.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job))
-      return { ...(await connection.send(mail)), hasLink: shown.link !== '' }
+      return { ...(await slot.send(mail)), hasLink: shown.link !== '' }
   }
   if (id !== undefined) await tokensOf(store, job.kind)?.revoke({ id }, clock.now())
   return 'over'

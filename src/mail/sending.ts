@@ -30,18 +30,14 @@ export interface Delivered extends SentMail {
   hasLink: boolean
 }
 
-/** For one mail. */
-export interface MailConnection {
-  /** Throws `ERR_MAIL_ADDRESS` before the server hears anything, `ERR_MAIL_REFUSED` for good, or `ERR_MAIL_FAILED` for now. */
-  send(mail: OutgoingMail): Promise<SentMail>
-}
-
 /** The right of a mail to use one of the few connections. */
 export interface MailSlot {
   /** Mails are leaving just now. So a connection will be free in a moment, and the mail can be made meanwhile. */
   isFlowing: boolean
-  /** Opens a connection, or takes an idle one; it waits while too many are open. Always the same one. Throws `ERR_MAIL_FAILED`. */
-  open(): Promise<MailConnection>
+  /** Opens its connection, or takes an idle one; it waits while too many are open. Throws `ERR_MAIL_FAILED`. */
+  open(): Promise<unknown>
+  /** Throws `ERR_MAIL_ADDRESS` before the server hears anything, `ERR_MAIL_REFUSED` for good, or `ERR_MAIL_FAILED` for now. */
+  send(mail: OutgoingMail): Promise<SentMail>
 }
 
 /** Sends through the transport of the host, or through an SMTP server. */
