@@ -80,6 +80,7 @@ async function putOff(parts: MailParts, job: Found, ms: number): Promise<undefin
   const waiting = requests.filter((one) => !one.isResolved && one.sendTo === job.sendTo)
   await store.outbox.supersede(earlierThan(job, waiting), now)
   await store.outbox.release(job, at, 'throttled')
+  return undefined
 }
 
 /** The recipient, or why there is none. If the job had to wait, the current state of the account counts. */

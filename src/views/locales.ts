@@ -78,7 +78,7 @@ export type Catalog = ReturnType<typeof createCatalog> & { isOfMail?: boolean }
 /** The words of one locale. Words that it lacks come from the `fallbacks`, in their order. */
 export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWords[]) {
   const { locale: lang, dir } = spoken
-  const all = new Map([...fallbacks.toReversed(), spoken].flatMap(({ words }) => [...words]))
+  const all = new Map([...fallbacks.toReversed(), spoken].flatMap(({ words }) => Array.from(words)))
   return {
     lang,
     dir,
