@@ -29,9 +29,7 @@ const MAX_REPLY_BYTES = 65_536
 export type SmtpConnection = ReturnType<typeof smtpConnection>
 
 export function smtpConnection(
-  settings: SmtpSettings,
-  clock: Clock,
-  tokens: AccessTokens,
+  { settings, clock, tokens }: SmtpParts,
   options?: SMTPConnectionOptions,
 ) {
   const { smtpHost: host, smtpPort: port, smtpFrom: from } = settings
@@ -156,6 +154,13 @@ const sayCommand: SMTPConnectionCustomAuthHandler = ({ auth, sendCommand, resolv
     // A 334 is a challenge that describes why a token is refused. The refusal comes after an empty line.
     sendCommand('', () => reject('Refused'))
   })
+}
+
+/** What a connection needs. Only a login by token asks for a token. */
+export interface SmtpParts {
+  settings: SmtpSettings
+  clock: Clock
+  tokens: AccessTokens
 }
 
 /** Settings with which a mail can leave by SMTP. */

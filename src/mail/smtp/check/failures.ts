@@ -1,15 +1,11 @@
 import type { NodemailerError } from 'nodemailer'
-import type { Clock } from '../../../clock.ts'
 import { finding, type Finding, type MailStep } from '../../sending.ts'
-import { endpointOf, type AccessTokens } from '../access-tokens.ts'
-import type { SmtpConnection, SmtpSettings } from '../connection.ts'
+import { endpointOf } from '../access-tokens.ts'
+import type { SmtpConnection, SmtpParts } from '../connection.ts'
 import { isNoToken } from '../answers.ts'
 
 /** A check under way, and what it has learnt so far. */
-export interface Seen {
-  settings: SmtpSettings
-  clock: Clock
-  tokens: AccessTokens
+export interface Seen extends SmtpParts {
   connection: SmtpConnection
   /** Commands, without secrets, and replies. */
   said: string[]
