@@ -127,11 +127,7 @@ function lifeOf(smtp: SMTPConnection, socket: Socket) {
 }
 
 /** The library itself renews a token only for some servers, and then hides the first answer. */
-async function logInByToken(
-  user: string,
-  tokens: AccessTokens,
-  say: (command: string) => Promise<unknown>,
-): Promise<void> {
+async function logInByToken(user: string, tokens: AccessTokens, say: SmtpConnection['say']) {
   const show = (token: string) => {
     const sasl = `user=${user}\u0001auth=Bearer ${token}\u0001\u0001`
     return say(`AUTH XOAUTH2 ${Buffer.from(sasl).toString('base64')}`).catch((error: unknown) => {
