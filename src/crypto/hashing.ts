@@ -48,7 +48,6 @@ function verifyWith(hashing: Hashing): VerifyPassword {
     }, network)
 }
 
-/** Of bcrypt. */
 const LOWEST_COST = 4
 const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 

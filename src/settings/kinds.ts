@@ -37,7 +37,7 @@ export interface SettingProblem {
   got: string
 }
 
-const DAY = 86_400_000
+export const DAY = 86_400_000
 /** bcrypt reads no further. */
 export const MAX_PASSWORD_BYTES = 72
 const MAX_LIMIT = 10_000

@@ -23,16 +23,14 @@ export function waitText(ms: number, lang: string): string {
 
 export const numberText = (value: number, lang: string) => numbers(lang).format(value)
 
-const numbers = madeOnce((lang) => new Intl.NumberFormat(lang))
-
 type Unit = 'second' | 'minute' | 'hour' | 'day'
 
 export const amountText = (amount: number, unit: Unit, lang: string) =>
-  amounts(`${lang} ${unit}`).format(amount)
+  numbers(`${lang} ${unit}`).format(amount)
 
-const amounts = madeOnce((langAndUnit) => {
+const numbers = madeOnce((langAndUnit) => {
   const [lang, unit] = langAndUnit.split(' ')
-  return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' })
+  return new Intl.NumberFormat(lang, unit ? { style: 'unit', unit, unitDisplay: 'long' } : {})
 })
 
 /** To the minute, in UTC, because the time zone of the reader is not known. */

@@ -51,8 +51,6 @@ export interface MailLocals {
   signsInElsewhere?: string | undefined
 }
 
-export type RenderedMail = ReturnType<typeof renderMail>
-
 /** The token of a `link` is once in the text, on a line of its own, and once in the HTML, behind the button. */
 export function renderMail(
   { render, read }: Templates,

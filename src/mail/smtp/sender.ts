@@ -153,7 +153,6 @@ function createMailServer(smtp: SmtpParts, connections: Semaphore, isKept: () =>
 
 type KeptConnection = ReturnType<typeof keptConnection>
 
-/** A connection that stays for the next mail. */
 function keptConnection(smtp: SmtpParts) {
   const { settings, clock } = smtp
   const connection = smtpConnection(smtp)

@@ -73,7 +73,6 @@ function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Se
 export const isGreeted = ({ heard }: Seen) => (heard[0] ?? '').startsWith('220')
 export const offersTls = ({ heard }: Seen) => heard.some((each) => /[ -]STARTTLS\b/i.test(each))
 
-/** The login command that was said. */
 export function loginOf(said: string[]): string {
   const command = said.findLast((each) => each.startsWith('AUTH ')) ?? 'AUTH'
   return command.split(' ', 2).join(' ')
