@@ -16,7 +16,6 @@ import {
 import { isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../flows/request-mail.ts'
 import type { MailJob } from '../store/index.ts'
-import { defined } from '../store/kind.ts'
 import { KEEP_LOGIN_MS } from '../store/logins.ts'
 import { orderOf } from '../store/outbox-record.ts'
 import type { MailLocals } from '../views/index.ts'
@@ -146,7 +145,6 @@ export async function writeMail(
   job: MailJob,
   recipient: Recipient,
   { locale = localeOf(parts, job, recipient.user), ...shown }: Omit<MailLink, 'id'>,
-  clientName: string | undefined,
 ): Promise<OutgoingMail> {
   const { views, store, oauthUrl, clock } = parts
   const { kind, requester, requestedAt } = job
@@ -159,7 +157,6 @@ export async function writeMail(
   if (shown.link) await store.notMeTokens.issue(record)
   const locals = {
     ...shown,
-    ...defined({ clientName }),
     username: user.username,
     notMe: shown.link && `${oauthUrl}/not-me?token=${token}`,
     at: requestedAt,

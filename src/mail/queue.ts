@@ -139,11 +139,11 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
   }
-  const { id, ...shown } = link
+  const { id, ...shown } = { ...link, clientName: client?.clientName }
   // `voidEverything` ends jobs first, then links. If the job is still held here, the link was stored in time to end with the others.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
-    const mail = await writeMail(parts, job, recipient, shown, client?.clientName)
+    const mail = await writeMail(parts, job, recipient, shown)
     await slot.open()
     // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the lease.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS

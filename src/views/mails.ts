@@ -34,7 +34,7 @@ export interface MailLocals {
   at: Date
   /** `undefined`: the link does not expire. */
   lifetimeMs?: number
-  clientName?: string
+  clientName?: string | undefined
   /** The user agent that asked for the mail or changed the password. The mail shows it only if it is of a well-known browser. */
   userAgent?: string | undefined
   /** The apps that the reader was signed in to. `undefined`: they are not known. */
