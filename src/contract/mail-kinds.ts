@@ -5,6 +5,8 @@ export const MAIL_KINDS = {
     template: 'password-reset',
     /** The beginning of its types of audit events. */
     flow: 'password_reset',
+    /** What "This wasn't me" undoes, if the mail or its link caused it. `undefined`: the mail has no such link. */
+    takesBack: 'password',
     /** Where its link leads, below the OAuth path. `undefined`: the mail leads nowhere. */
     page: '/reset-password',
     /** `undefined`: a notice of a change, which holds no secret. A limit only delays it, and it leaves whatever the account's state is then. */
@@ -24,6 +26,7 @@ export const MAIL_KINDS = {
   email_verification: {
     template: 'email-verification',
     flow: 'email_verification',
+    takesBack: 'verification',
     page: '/verify-email',
     link: {
       newestOnly: false,
@@ -36,6 +39,7 @@ export const MAIL_KINDS = {
   invitation: {
     template: 'invitation',
     flow: 'invitation',
+    takesBack: 'password',
     page: '/accept-invitation',
     link: {
       newestOnly: true,
@@ -48,17 +52,23 @@ export const MAIL_KINDS = {
   password_changed: {
     template: 'password-changed',
     flow: 'password_reset',
+    takesBack: 'password',
     page: '/forgot-password',
     link: undefined,
   },
   email_changed: {
     template: 'email-changed',
     flow: 'email_verification',
-    // A reset link would go to the new address. The owner left this mailbox, mostly by choice, and its reader must not lock the account.
+    // The owner left this mailbox, mostly by choice. Its reader must not lock the account.
+    takesBack: undefined,
+    // A reset link would go to the new address.
     page: undefined,
     link: undefined,
   },
-} as const
+} as const satisfies Record<string, { takesBack: TakenBack; [more: string]: unknown }>
+
+/** Each kind of mail must declare this: a wrong value would block a password. */
+type TakenBack = 'password' | 'verification' | undefined
 
 type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows

@@ -4,12 +4,7 @@ import { AccountFlowsError } from '../errors.ts'
 /** Does `work` once a thread is free. Throws `ERR_OVERLOADED` if too many wait. */
 export type HashQueue = <T>(work: () => Promise<T>, network?: string) => Promise<T>
 
-interface HashQueueLimits {
-  atOnce: number
-  waiting: number
-  /** How many requests of one network wait, at most. Those of unknown networks share a line, and may be half of all. */
-  waitingOfOne: number
-}
+type HashQueueLimits = ReturnType<typeof hashQueueLimits>
 
 /** Networks take turns, each in the order of its requests, so that no request waits behind the many of another network. */
 export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimits): HashQueue {
@@ -19,6 +14,7 @@ export function createHashQueue({ atOnce, waiting, waitingOfOne }: HashQueueLimi
 
   async function waitForPlace(network = UNKNOWN): Promise<boolean> {
     const line = lines.get(network) ?? []
+    // Those of unknown networks share a line.
     const max = network === UNKNOWN ? Math.ceil(waiting / 2) : waitingOfOne
     const waitingNow = [...lines.values()].flat().length
     if (line.length >= max || (waitingNow >= waiting && !makeRoom(line.length + 1))) return false
@@ -71,7 +67,7 @@ const OF_ONE_FOR_EACH = 4
 const DEFAULT_THREADS = 4
 
 /** One thread stays free for files and DNS look-ups, because bcrypt shares these threads. The event loop still gets its share. */
-export function hashQueueLimits(processors: number, poolSize: string | undefined): HashQueueLimits {
+export function hashQueueLimits(processors: number, poolSize: string | undefined) {
   const threads = poolSize === undefined ? DEFAULT_THREADS : Number.parseInt(poolSize, 10) || 1
   const atOnce = Math.max(1, Math.min(processors, threads - 1))
   return {

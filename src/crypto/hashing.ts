@@ -2,7 +2,7 @@ import bcrypt from 'bcrypt'
 import type { User } from '../contract/index.ts'
 import { hashOf } from '../contract/users.ts'
 import { hashQueue, type HashQueue } from './hash-queue.ts'
-import { isReadWhole } from './password.ts'
+import { isPlain, isShortEnough } from './password.ts'
 import { newToken } from './token.ts'
 
 /** How you hash passwords if not with bcrypt, for example with Argon2. */
@@ -48,7 +48,6 @@ function verifyWith(hashing: Hashing): VerifyPassword {
     }, network)
 }
 
-/** Of bcrypt. */
 const LOWEST_COST = 4
 const READABLE = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])(\$[./A-Za-z0-9]{53})$/
 
@@ -78,7 +77,7 @@ export function createVerifyPassword(
   return async (user, password, network) => {
     const hash = readable(user?.passwordHash)
     const work = workFor(hash)
-    const mayMatch = !user?.disabled && isReadWhole(password)
+    const mayMatch = !user?.disabled && isPlain(password) && isShortEnough(password)
     return queue(async () => {
       let matches = false
       for (const each of work) {

@@ -13,20 +13,18 @@ export interface DerivedKey {
 export type KeyPurpose = 'authorize_sig' | 'jwe' | 'keyed_hash' | 'login_code'
 
 /** The first key signs and encrypts, all verify and decrypt. */
-export type KeyRing = (purpose: KeyPurpose) => readonly [DerivedKey, ...DerivedKey[]]
+export type KeyRing = Record<KeyPurpose, readonly [DerivedKey, ...DerivedKey[]]>
 
 /** By HKDF-SHA-256 (RFC 5869). */
-export function createKeyRing(secrets: readonly [Buffer, ...Buffer[]]): KeyRing {
-  const [first, ...others] = secrets
+export function createKeyRing([first, ...others]: readonly [Buffer, ...Buffer[]]): KeyRing {
   const ringOf = (purpose: KeyPurpose) =>
     [derive(first, purpose), ...others.map((secret) => derive(secret, purpose))] as const
-  const rings = {
+  return {
     authorize_sig: ringOf('authorize_sig'),
     jwe: ringOf('jwe'),
     keyed_hash: ringOf('keyed_hash'),
     login_code: ringOf('login_code'),
   }
-  return (purpose) => rings[purpose]
 }
 
 function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
@@ -37,7 +35,7 @@ function derive(secret: Buffer, purpose: KeyPurpose): DerivedKey {
 
 /** Stands for a text in records: equal texts have equal hashes. Without the key, a hash reveals nothing. */
 export const keyedHashBy = (keys: KeyRing) => (text: string) =>
-  signatureOf(text, keys('keyed_hash')[0])
+  signatureOf(text, keys.keyed_hash[0])
 
 export type AuthorizeSig = ReturnType<typeof createAuthorizeSig>
 
@@ -45,12 +43,12 @@ export type AuthorizeSig = ReturnType<typeof createAuthorizeSig>
 export function createAuthorizeSig(keys: KeyRing) {
   return {
     sign: (token: string, parameters: RequestParameters) =>
-      signatureOf(signedText(token, parameters), keys('authorize_sig')[0]),
+      signatureOf(signedText(token, parameters), keys.authorize_sig[0]),
 
     verify(signature: string, token: string, parameters: RequestParameters) {
       const text = signedText(token, parameters)
       const presented = Buffer.from(signature)
-      return keys('authorize_sig').some((key) => {
+      return keys.authorize_sig.some((key) => {
         const expected = Buffer.from(signatureOf(text, key))
         return expected.length === presented.length && timingSafeEqual(expected, presented)
       })
@@ -78,7 +76,7 @@ export function createOwnKeyRing(rings: KeyRings, keys: KeyRing, oauthUrl: strin
   const own: NotedKeyRing = {
     id: `${place}.${randomUUID()}`,
     // Key ids are no secret: they are also in the headers of what the keys seal.
-    keyIds: [...new Set(keys('jwe').map(({ kid }) => kid))],
+    keyIds: [...new Set(keys.jwe.map(({ kid }) => kid))],
   }
   return {
     note: () => rings.note(own.id, own.keyIds),

@@ -10,12 +10,12 @@ export function createLoginCodes(keys: KeyRing) {
   return {
     /** @param addressId - of another address than that of the account. */
     codeOf: (loginId: string, addressId?: string) =>
-      codeUnder(keys('login_code')[0], loginId, addressId),
+      codeUnder(keys.login_code[0], loginId, addressId),
 
     /** Whether a key of the ring makes this code, which comes from `readCode`. Compares in constant time. */
     isCodeOf(code: string, loginId: string, addressId?: string) {
       const given = Buffer.from(code)
-      const codes = keys('login_code').map((key) => Buffer.from(codeUnder(key, loginId, addressId)))
+      const codes = keys.login_code.map((key) => Buffer.from(codeUnder(key, loginId, addressId)))
       return codes.filter((each) => timingSafeEqual(given, each)).length > 0
     },
   }

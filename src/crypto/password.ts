@@ -2,11 +2,7 @@ import { createHash } from 'node:crypto'
 import { hashOf } from '../contract/users.ts'
 import { MAX_PASSWORD_BYTES } from '../settings/kinds.ts'
 
-/** Whether bcrypt reads the whole password. No other password is ever set. */
-export function isReadWhole(password: string): boolean {
-  return isPlain(password) && isShortEnough(password)
-}
-
+// bcrypt reads the whole of such a password only. No other password is ever set.
 export function isPlain(password: string): boolean {
   return password.isWellFormed() && !password.includes('\0')
 }

@@ -12,7 +12,7 @@ export type SecretBox = ReturnType<typeof createSecretBox>
 export function createSecretBox(keys: KeyRing) {
   return {
     seal(plain: string, purpose: string) {
-      const key = keys('jwe')[0]
+      const key = keys.jwe[0]
       const header = headerOf(key, purpose)
       const iv = randomBytes(IV_BYTES)
       const cipher = createCipheriv('aes-256-gcm', key.bytes, iv).setAAD(Buffer.from(header))
@@ -24,7 +24,7 @@ export function createSecretBox(keys: KeyRing) {
     /** `undefined`: the secret was altered, has another purpose, or no key of the ring opens it. */
     open(sealed: string, purpose: string): string | undefined {
       const [header = '', wrapped, ...encoded] = sealed.split('.')
-      const key = keys('jwe').find((candidate) => header === headerOf(candidate, purpose))
+      const key = keys.jwe.find((candidate) => header === headerOf(candidate, purpose))
       const [iv, encrypted, tag] = encoded.map((part) => Buffer.from(part, 'base64url'))
       if (!key || wrapped || !iv || !encrypted || tag?.length !== TAG_BYTES) return undefined
       try {
@@ -38,7 +38,11 @@ export function createSecretBox(keys: KeyRing) {
     },
 
     /** Whether the first key of the ring sealed it. */
-    isCurrent: (sealed: string) => kidOf(sealed) === keys('jwe')[0].kid,
+    isCurrent(sealed: string): boolean {
+      const [header = ''] = sealed.split('.')
+      const read = jsonOf(Buffer.from(header, 'base64url').toString())
+      return Reflect.get(Object(read), 'kid') === keys.jwe[0].kid
+    },
   }
 }
 
@@ -47,9 +51,4 @@ function headerOf({ kid }: DerivedKey, purpose: string): string {
   const digest = createHash('sha256').update(purpose).digest('base64url')
   const header = { alg: 'dir', enc: 'A256GCM', kid, purpose: digest }
   return Buffer.from(JSON.stringify(header)).toString('base64url')
-}
-
-function kidOf(sealed: string): unknown {
-  const header = jsonOf(Buffer.from(sealed.split('.')[0] ?? '', 'base64url').toString())
-  return Reflect.get(Object(header), 'kid')
 }

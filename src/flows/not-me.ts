@@ -1,7 +1,7 @@
 /** "This wasn't me": the reader of a mail undoes what it may have done (3.6). It takes access away, and never gives any. */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
 import type { ReportOutcome, Requester, User } from '../contract/index.ts'
-import { isLinkKind } from '../contract/mail-kinds.ts'
+import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
@@ -62,8 +62,7 @@ async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {
   const isSame = (token: Token) =>
     addressId === undefined ? token.email === email : token.addressId === addressId
   const isOwn = (token: Token) => token.mailJobId === mailJobId && isSame(token)
-  // All other mails are about a password.
-  if (kind === 'email_verification') {
+  if (MAIL_KINDS[kind].takesBack === 'verification') {
     const tokens = await parts.store.verificationTokens.ofUser(userId, MAX_MAILED)
     return tokens.some((token) => isOwn(token) && token.usedAt) ? 'verified' : 'unused'
   }

@@ -16,7 +16,6 @@ import {
 import { isWaitingPage } from '../flows/waiting-login.ts'
 import { endOfNotice } from '../flows/request-mail.ts'
 import type { MailJob } from '../store/index.ts'
-import { defined } from '../store/kind.ts'
 import { KEEP_LOGIN_MS } from '../store/logins.ts'
 import { orderOf } from '../store/outbox-record.ts'
 import type { MailLocals } from '../views/index.ts'
@@ -41,10 +40,8 @@ interface MailBehaviour {
 }
 
 /** The link of one mail, and what the mail says about it. A raw token exists only here (5.5). */
-export interface MailLink extends Omit<
-  MailLocals,
-  'username' | 'notMe' | 'at' | 'clientName' | 'userAgent' | 'isByAdmin'
-> {
+interface MailLink extends Partial<MailLocals> {
+  link: string
   /** The id of its token. Left out: the link leads to a public page, or there is none. */
   id?: string
   /** The language of the mail, and of the pages that the link opens. Left out: no page needs it. */
@@ -67,45 +64,6 @@ function makePasswordLink(kind: PasswordLinkKind): MailBehaviour['makeLink'] {
 
 const makeResetLink = makePasswordLink('password_reset')
 
-/** It makes the transition (none) → unused of section 3.2. */
-const verificationMail: MailBehaviour = {
-  findByIdentifier: findByName,
-
-  refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
-
-  async makeLink(parts, job, recipient, parameters) {
-    const { pendingLogins, verificationTokens } = parts.store
-    const { authorizeSig, loginCodes } = parts.keyed
-    const { user } = recipient
-    const { pendingLoginId: id } = job
-    const pending = await pendingLogins.find(
-      id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
-    )
-    const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
-    const { token, record, shown } = newLinkToken(parts, 'email_verification', job, recipient)
-    const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
-    // Another address that is not awaited any more stays so.
-    const own = pending?.other ? undefined : pending?.id
-    for (const id of new Set([own, recipient.awaited?.loginId]))
-      if (id) await pendingLogins.change({ id }, { purgeAt })
-    // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
-    const pendingLoginId = job.pendingLoginId ?? pending?.id
-    await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
-    const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
-    const waits = pending && !pending.continuedAt && isUnchanged(pending, user)
-    // The mail shows a code only if the waiting page accepts one.
-    const isShown = waits && isWaitingPage(pending)
-    const code = isShown && loginCodes.codeOf(pending.id, recipient.awaited?.id)
-    return {
-      ...shown,
-      link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
-      login: code ? { code, at: pending.createdAt } : undefined,
-      isEntered: !waits,
-      locale,
-    }
-  },
-}
-
 /** The behaviour of each kind in `contract/mail-kinds.ts`. */
 export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
@@ -123,7 +81,44 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
     },
   },
 
-  email_verification: verificationMail,
+  /** It makes the transition (none) → unused of section 3.2. */
+  email_verification: {
+    findByIdentifier: findByName,
+
+    refuses: ({ emailVerified }) => (emailVerified ? 'already_verified' : undefined),
+
+    async makeLink(parts, job, recipient, parameters) {
+      const { pendingLogins, verificationTokens } = parts.store
+      const { authorizeSig, loginCodes } = parts.keyed
+      const { user } = recipient
+      const { pendingLoginId: id } = job
+      const pending = await pendingLogins.find(
+        id === undefined ? { accountId: user.id, parameters: job.parameters } : { id },
+      )
+      const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
+      const { token, record, shown } = newLinkToken(parts, 'email_verification', job, recipient)
+      const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
+      // Another address that is not awaited any more stays so.
+      const own = pending?.other ? undefined : pending?.id
+      for (const id of new Set([own, recipient.awaited?.loginId]))
+        if (id) await pendingLogins.change({ id }, { purgeAt })
+      // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
+      const pendingLoginId = job.pendingLoginId ?? pending?.id
+      await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
+      const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
+      const waits = pending && !pending.continuedAt && isUnchanged(pending, user)
+      // The mail shows a code only if the waiting page accepts one.
+      const isShown = waits && isWaitingPage(pending)
+      const code = isShown && loginCodes.codeOf(pending.id, recipient.awaited?.id)
+      return {
+        ...shown,
+        link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
+        login: code ? { code, at: pending.createdAt } : undefined,
+        isEntered: !waits,
+        locale,
+      }
+    },
+  },
 
   /** It makes the same transitions of section 3.4. */
   invitation: { makeLink: makePasswordLink('invitation'), refuses: whyNoInvitation },
@@ -150,7 +145,6 @@ export async function writeMail(
   job: MailJob,
   recipient: Recipient,
   { locale = localeOf(parts, job, recipient.user), ...shown }: Omit<MailLink, 'id'>,
-  clientName: string | undefined,
 ): Promise<OutgoingMail> {
   const { views, store, oauthUrl, clock } = parts
   const { kind, requester, requestedAt } = job
@@ -163,7 +157,6 @@ export async function writeMail(
   if (shown.link) await store.notMeTokens.issue(record)
   const locals = {
     ...shown,
-    ...defined({ clientName }),
     username: user.username,
     notMe: shown.link && `${oauthUrl}/not-me?token=${token}`,
     at: requestedAt,

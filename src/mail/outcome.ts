@@ -8,7 +8,7 @@ import type { MailJob } from '../store/index.ts'
 import { defined } from '../store/kind.ts'
 import { orderOf } from '../store/outbox-record.ts'
 import type { MailParts } from './parts.ts'
-import type { SentMail } from './sending.ts'
+import type { Delivered } from './sending.ts'
 
 /** Reasons that an admin can fix, or should know. Other reasons are ordinary, and leave no dead letter. */
 const DEAD_LETTERS = new Set<NoMail>([
@@ -39,14 +39,17 @@ export async function recordRequested(parts: MailParts, job: MailJob, reason?: N
   await parts.audit({ ...event, id: `blocked:${id}`, type: 'email_login_blocked' })
 }
 
-export const recordSent = ({ audit, clock }: MailParts, job: MailJob, sent: SentMail) =>
-  audit({
+export function recordSent({ audit, clock }: MailParts, job: MailJob, delivered: Delivered) {
+  const { messageId: message_id, queueId: queue_id, hasLink } = delivered
+  const link = hasLink ? undefined : 'none'
+  return audit({
     ...about(job),
-    ...detailsOf(job.kind, { message_id: sent.messageId, queue_id: sent.queueId, link: sent.link }),
+    ...detailsOf(job.kind, { message_id, queue_id, link } as const),
     id: sentId(job),
     type: `${MAIL_KINDS[job.kind].flow}_mail_sent`,
     at: clock.now(),
   })
+}
 
 /** Whether the mail left earlier, and its process died before it could remove the job. */
 export async function wasSent({ store }: MailParts, job: MailJob): Promise<boolean> {

@@ -10,7 +10,7 @@ import { MAIL_BEHAVIOUR, writeMail } from './make-mail.ts'
 import { endUnsent, giveUp, isHeld, isInTime, recordFailed, recordSent } from './outcome.ts'
 import type { MailParts } from './parts.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
-import type { MailSlot, Recipient, SentMail } from './sending.ts'
+import type { Delivered, MailSlot, Recipient } from './sending.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */
@@ -139,23 +139,23 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'
   }
-  const { id, ...shown } = link
+  const { id, ...shown } = { ...link, clientName: client?.clientName }
   // `voidEverything` ends jobs first, then links. If the job is still held here, the link was stored in time to end with the others.
   const lookedAt = clock.now().getTime()
   if (await isHeld(parts, job)) {
-    const mail = await writeMail(parts, job, recipient, shown, client?.clientName)
-    const connection = await slot.open()
+    const mail = await writeMail(parts, job, recipient, shown)
+    await slot.open()
     // If the job ends meanwhile, a mail with a dead link may leave. Another worker can take the job only after the end of the lease.
     const isRecent = Math.abs(clock.now().getTime() - lookedAt) < LOOK_AGAIN_MS
     if (isRecent ? isInTime(parts, job) : await isHeld(parts, job))
-      return { ...(await connection.send(mail)), link: shown.link ? undefined : 'none' } as const
+      return { ...(await slot.send(mail)), hasLink: shown.link !== '' }
   }
   if (id !== undefined) await tokensOf(store, job.kind)?.expire(id, clock.now())
   return 'over'
 }
 
 // The mail has left. A short outage of the database, or an event that cannot be recorded, must not send it again.
-async function settle(parts: MailParts, job: MailJob, sent: SentMail, stop: AbortSignal) {
+async function settle(parts: MailParts, job: MailJob, sent: Delivered, stop: AbortSignal) {
   const { store, clock, log } = parts
   for (;;) {
     try {

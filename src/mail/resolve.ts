@@ -33,18 +33,11 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
     return endUnsent(parts, job, 'expired')
   }
   const user = await userOf(parts, job)
-  if (typeof user === 'string') {
-    await recordRequested(parts, job, user)
-    return endJob(parts, job, user)
-  }
+  if (typeof user === 'string') return refuse(parts, job, user)
   const recipient = await recipientIn(parts, job, user)
-  const lease = await takeLease(parts, job, user, recipient)
-  if (lease === 'lost') return undefined
   const found = { ...job, accountId: user.id }
-  if (lease === 'throttled') {
-    await recordRequested(parts, found, lease)
-    return endJob(parts, job, lease)
-  }
+  const leaseEnd = await takeLease(parts, found, recipient)
+  if (!leaseEnd) return undefined
   await recordRequested(parts, found, typeof recipient === 'string' ? recipient : undefined)
   if (typeof recipient === 'string') return endUnsent(parts, found, recipient)
   // After an outage, a user must not get two mails at once.
@@ -52,34 +45,42 @@ export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToS
   const isToCheck = MAIL_KINDS[job.kind].link?.newestOnly || isLate
   if (isToCheck && (await endEarlierAndCheckOvertaken(parts, found, user)))
     return endUnsent(parts, found, 'superseded')
-  return { ...found, attempts: job.attempts + 1, availableAt: lease, recipient }
+  return { ...found, attempts: job.attempts + 1, availableAt: leaseEnd, recipient }
 }
 
-/** Returns the end of the lease in which the job is to be sent. `lost`: this worker has no lease any more. */
-async function takeLease(parts: MailParts, job: MailJob, user: User, to: Recipient | NoMail) {
+async function refuse(parts: MailParts, job: MailJob, reason: NoMail): Promise<undefined> {
+  await recordRequested(parts, job, reason)
+  return endJob(parts, job, reason)
+}
+
+type Found = MailJob & { accountId: string }
+
+/** Returns the end of the lease in which the job is to be sent. `undefined`: this worker has no lease any more. */
+async function takeLease(parts: MailParts, job: Found, to: Recipient | NoMail) {
   const { store, clock } = parts
   // The limits come before the job counts as resolved, so that a throttled request overtakes and supersedes nothing.
   const msOver = typeof to === 'string' ? 0 : await msOverLimit(parts, job, to)
   if (typeof to !== 'string' && msOver > 0) {
-    if (!isLinkKind(job.kind)) return putOff(parts, job, user, msOver)
+    if (!isLinkKind(job.kind)) return putOff(parts, job, msOver)
     // If another process has the job now, that process needs the spare.
-    if (!(await isHeld(parts, job))) return 'lost'
-    if (!(await takesSpare(parts, job, to))) return 'throttled'
+    if (!(await isHeld(parts, job))) return undefined
+    if (!(await takesSpare(parts, job, to))) return refuse(parts, job, 'throttled')
   }
   const leaseEnd = new Date(clock.now().getTime() + SEND_LEASE_MS)
-  return (await store.outbox.resolve(job, user.id, leaseEnd)) ? leaseEnd : 'lost'
+  return (await store.outbox.resolve(job, job.accountId, leaseEnd)) ? leaseEnd : undefined
 }
 
 /** A notice over a limit waits until the limit allows it, and replaces earlier waiting notices to the same address. */
-async function putOff({ store, clock }: MailParts, job: MailJob, { id }: User, ms: number) {
+async function putOff(parts: MailParts, job: Found, ms: number): Promise<undefined> {
+  const { store, clock } = parts
   const now = clock.now()
   const at = new Date(now.getTime() + ms)
-  if (at >= job.expiresAt) return 'throttled'
-  const requests = await store.outbox.requestsOf(id, job.kind)
+  if (at >= job.expiresAt) return refuse(parts, job, 'throttled')
+  const requests = await store.outbox.requestsOf(job.accountId, job.kind)
   const waiting = requests.filter((one) => !one.isResolved && one.sendTo === job.sendTo)
   await store.outbox.supersede(earlierThan(job, waiting), now)
   await store.outbox.release(job, at, 'throttled')
-  return 'lost'
+  return undefined
 }
 
 /** The recipient, or why there is none. If the job had to wait, the current state of the account counts. */

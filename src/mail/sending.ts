@@ -23,26 +23,22 @@ export interface SentMail {
   messageId?: string
   /** The id at the mail server or the transport. `undefined`: its answer contained none. */
   queueId?: string
-  /** `undefined`: it has a link. */
-  link?: 'none' | undefined
 }
 
-/** For one mail. */
-export interface MailConnection {
-  /** Throws `ERR_MAIL_ADDRESS` before the server hears anything, `ERR_MAIL_REFUSED` for good, or `ERR_MAIL_FAILED` for now. */
-  send(mail: OutgoingMail): Promise<SentMail>
+/** The mail of a job that left. */
+export interface Delivered extends SentMail {
+  hasLink: boolean
 }
 
 /** The right of a mail to use one of the few connections. */
 export interface MailSlot {
   /** Mails are leaving just now. So a connection will be free in a moment, and the mail can be made meanwhile. */
   isFlowing: boolean
-  /** Opens a connection, or takes an idle one; it waits while too many are open. Always the same one. Throws `ERR_MAIL_FAILED`. */
-  open(): Promise<MailConnection>
+  /** Opens its connection, or takes an idle one; it waits while too many are open. Throws `ERR_MAIL_FAILED`. */
+  open(): Promise<unknown>
+  /** Throws `ERR_MAIL_ADDRESS` before the server hears anything, `ERR_MAIL_REFUSED` for good, or `ERR_MAIL_FAILED` for now. */
+  send(mail: OutgoingMail): Promise<SentMail>
 }
-
-/** The most open connections to one mail server. */
-export const MAX_CONNECTIONS = 5
 
 /** Sends through the transport of the host, or through an SMTP server. */
 export interface MailSender {

@@ -117,18 +117,13 @@ const HOST_MS = 2_000
 const MAX_REASON = 300
 
 /** Fails closed. It keeps only the name of a host's error, because the message may quote the password. */
-async function askHost(
-  validate: ValidatePassword,
-  password: string,
-  user: User,
-  clock: Clock,
-): Promise<RefusedNewPassword | undefined> {
+async function askHost(validate: ValidatePassword, password: string, user: User, clock: Clock) {
   let why = 'its answer has no reason'
   try {
     const answer: unknown = await within(clock, HOST_MS, validate(password, { ...user }))
     if (answer === undefined) return undefined
     const reason = answer === 'late' ? undefined : wordsOf(Reflect.get(Object(answer), 'reason'))
-    if (reason !== undefined) return { refusal: 'password_host', reason }
+    if (reason !== undefined) return { refusal: 'password_host', reason } as const
     if (answer === 'late') why = 'no answer in 2 seconds'
   } catch (error) {
     why = `it threw ${errorName(error)}`

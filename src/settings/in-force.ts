@@ -23,17 +23,13 @@ const UNREADABLE =
 const LOCKED =
   'this stored secret cannot be decrypted: its key is missing, or it was given for another server. Set it again'
 
-const UNREAD: Settings = {
-  ...parseAll(strictestValues),
-  smtpFault: 'The stored settings were not read',
-}
-
 export type Held = StoredSettings & OpenedSettings
 
 /** Holds the stored settings in memory, follows their changes, and writes them. */
 export function createHeldSettings(store: AccountFlowsStore['settings'], box: SecretBox, log: Log) {
   let held: Held = { version: -1, values: {}, plain: {}, inForce: strictestValues }
-  let current = UNREAD
+  const smtpFault = 'The stored settings were not read'
+  let current: Settings = { ...parseAll(strictestValues), smtpFault }
   let reported = new Map<string, { value: string; problem: string }>()
   let waiting: Promise<void> | undefined
 

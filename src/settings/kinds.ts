@@ -37,21 +37,7 @@ export interface SettingProblem {
   got: string
 }
 
-/** The parsed value, or the default if there is no valid one. `undefined`: the value is empty, or there is no default. */
-export function parseOne<T>(
-  setting: Setting<T>,
-  value: string | undefined,
-  report?: Report,
-): T | undefined {
-  if (value !== undefined) {
-    const parsed = setting.parse(value)
-    if (parsed !== undefined) return parsed === '' ? undefined : parsed
-    report?.(setting.name, value, 'the stored value is not valid; the default is in force')
-  }
-  return setting.default === undefined ? undefined : setting.parse(setting.default)
-}
-
-const DAY = 86_400_000
+export const DAY = 86_400_000
 /** bcrypt reads no further. */
 export const MAX_PASSWORD_BYTES = 72
 const MAX_LIMIT = 10_000

@@ -1,8 +1,8 @@
 /** What stored values mean, which valid values contradict each other or do not work together, and which are recommended. */
 import {
   MAX_PASSWORD_BYTES,
-  parseOne,
   type Report,
+  type Setting,
   type SettingProblem,
   type Values,
 } from './kinds.ts'
@@ -29,12 +29,21 @@ export interface OpenedSettings {
   inForce: Values
 }
 
+/** The value, or the default if there is no valid one. Empty or `undefined`: it has none. */
+function validOf(setting: Setting<unknown>, values: Values, report?: Report) {
+  const value = values[setting.name]
+  if (value === undefined) return setting.default
+  if (setting.parse(value) !== undefined) return value
+  report?.(setting.name, value, 'the stored value is not valid; the default is in force')
+  return setting.default
+}
+
 /** A missing or invalid value becomes the default; `report` gets each invalid one. */
 export function parseAll(values: Values, report?: Report): Settings {
-  const parsed = Object.entries(settingsTable).map(([key, setting]) => [
-    key,
-    parseOne<unknown>(setting, values[setting.name], report),
-  ])
+  const parsed = Object.entries(settingsTable).map(([key, setting]) => {
+    const value = validOf(setting, values, report)
+    return [key, value ? setting.parse(value) : undefined]
+  })
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each key of the table was parsed by its own entry
   return Object.fromEntries(parsed) as Settings
 }
@@ -62,25 +71,19 @@ export function failClosed(values: Values, before: Values, report?: Report): Val
 /** The settings as sent over the wire. Secrets are masked; settings without a value are left out. */
 export function shownOf(values: Values): Values {
   const shown: Values = {}
-  for (const { name, default: byDefault, secret, parse } of allSettings) {
-    const given = values[name]
-    const value = given !== undefined && parse(given) !== undefined ? given : byDefault
-    if (value) shown[name] = secret ? MASK : value
+  for (const setting of allSettings) {
+    const value = validOf(setting, values)
+    if (value) shown[setting.name] = setting.secret ? MASK : value
   }
   return shown
 }
 
 const { minPasswordLength: min, maxPasswordLength: max } = settingsTable
 
-function lengthsOf(values: Values): [least: number, most: number] {
-  const least = parseOne(min, values[min.name]) ?? Number(min.default)
-  return [least, parseOne(max, values[max.name]) ?? Number(max.default)]
-}
-
 /** If the stored maximum is below the minimum, the greatest possible one is in force. */
 export function withoutContradiction(values: Values, report?: Report): Values {
-  const [least, most] = lengthsOf(values)
-  if (least <= most) return values
+  const { minPasswordLength, maxPasswordLength } = parseAll(values)
+  if (minPasswordLength <= maxPasswordLength) return values
   const problem = `it is below ${min.name}; ${MAX_PASSWORD_BYTES} is in force`
   report?.(max.name, values[max.name] ?? '', problem)
   return { ...values, [max.name]: String(MAX_PASSWORD_BYTES) }
@@ -94,7 +97,7 @@ export function straysOf({ plain, inForce }: OpenedSettings, given: WantedSettin
 
 // Two lengths that contradict each other may have been stored by hand. Changes of other settings still work.
 export function contradiction(values: Values, wanted: WantedSettings): SettingProblem[] {
-  const [least, most] = lengthsOf(values)
+  const { minPasswordLength: least, maxPasswordLength: most } = parseAll(values)
   if (least <= most) return []
   if (min.name in wanted) {
     return [{ key: min.name, expected: `at most ${max.name}, which is ${most}`, got: `"${least}"` }]

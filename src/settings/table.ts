@@ -1,5 +1,6 @@
 /** The settings (2.5). Parsing, the help of the command line, docs/settings.md and the OpenAPI file come from this table. */
 import {
+  DAY,
   MAX_PASSWORD_BYTES,
   boolean,
   choice,
@@ -14,8 +15,6 @@ import {
   type Setting,
 } from './kinds.ts'
 import { isMailAddress } from './addresses.ts'
-
-const DAY = 86_400_000
 
 export const settingsTable = {
   passwordResetExpiration: duration('password_reset_expiration', '1h', 7 * DAY, {

@@ -23,16 +23,14 @@ export function waitText(ms: number, lang: string): string {
 
 export const numberText = (value: number, lang: string) => numbers(lang).format(value)
 
-const numbers = madeOnce((lang) => new Intl.NumberFormat(lang))
-
 type Unit = 'second' | 'minute' | 'hour' | 'day'
 
 export const amountText = (amount: number, unit: Unit, lang: string) =>
-  amounts(`${lang} ${unit}`).format(amount)
+  numbers(`${lang} ${unit}`).format(amount)
 
-const amounts = madeOnce((langAndUnit) => {
+const numbers = madeOnce((langAndUnit) => {
   const [lang, unit] = langAndUnit.split(' ')
-  return new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' })
+  return new Intl.NumberFormat(lang, unit ? { style: 'unit', unit, unitDisplay: 'long' } : {})
 })
 
 /** To the minute, in UTC, because the time zone of the reader is not known. */
@@ -107,16 +105,15 @@ export function isolated(name: string, dir: 'ltr' | 'rtl'): string {
   return name && mayTurn ? `\u2068${name}\u2069` : name
 }
 
-type Unlink = (name: string) => string
-
-export function nameText({ dir }: Catalog, name: string, unlinked: Unlink = (name) => name) {
-  return isolated(unlinked(displayName(name)), dir)
+export function nameText({ dir, isOfMail }: Catalog, name: string): string {
+  const shown = displayName(name)
+  return isolated(isOfMail ? unlinkable(shown) : shown, dir)
 }
 
-export function appsText(catalog: Catalog, apps: SignedOutApps | undefined, unlinked?: Unlink) {
+export function appsText(catalog: Catalog, apps: SignedOutApps | undefined) {
   const { t, lang } = catalog
   function sentence(key: string, { names, more }: ShownApps) {
-    const shown = names.map((name) => nameText(catalog, name, unlinked))
+    const shown = names.map((name) => nameText(catalog, name))
     const all = more > 0 ? [...shown, t('apps.more', { count: numberText(more, lang) })] : shown
     return all.length > 0 ? t(key, { apps: lists(lang).format(all) }) : ''
   }
@@ -134,16 +131,11 @@ interface ShownLogin {
 }
 
 /** What stands beside the code of a login, one fact in a line. */
-export function factsOf(
-  catalog: Catalog,
-  { username = '', clientName, at }: ShownLogin,
-  unlinked?: Unlink,
-): string[] {
+export function factsOf(catalog: Catalog, { username = '', clientName, at }: ShownLogin): string[] {
   const { t, lang } = catalog
-  const shown = (name: string) => nameText(catalog, name, unlinked)
   return [
-    t('login.account', { account: shown(username) }),
-    ...(clientName ? [t('login.app', { app: shown(clientName) })] : []),
+    t('login.account', { account: nameText(catalog, username) }),
+    ...(clientName ? [t('login.app', { app: nameText(catalog, clientName) })] : []),
     ...(at ? [t('login.at', { at: timeText(at, lang) })] : []),
   ]
 }

@@ -12,10 +12,8 @@ import { assetOf, renderPage } from './pages.ts'
 import { createTemplates } from './templates.ts'
 import { missingFrom, readViewFiles } from './view-files.ts'
 
-export type { Brand } from './brand.ts'
 export type { Asset } from './pages.ts'
-export type { Languages } from './languages.ts'
-export type { MailLocals, MailName, RenderedMail } from './mails.ts'
+export type { MailLocals, MailName } from './mails.ts'
 export type * from './page-locals.ts'
 
 export type Views = ReturnType<typeof createViews>

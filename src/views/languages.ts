@@ -1,5 +1,6 @@
 import Negotiator from 'negotiator'
 import type { ReasonWords } from '../contract/index.ts'
+import { canonicalLocale } from './locales.ts'
 
 /** What is known of the reader's language, best first. */
 export interface Languages {
@@ -59,13 +60,9 @@ function longestStart(locales: readonly string[], tag: string): string | undefin
 
 /** Language and script, such as `zh-Hant` for `zh-TW`. `undefined`: it is no language tag. */
 function writingOf(tag: string): string | undefined {
-  try {
-    const { language, script } = new Intl.Locale(tag).maximize()
-    return `${language}-${script}`
-  } catch (error) {
-    if (error instanceof RangeError) return undefined
-    throw error
-  }
+  if (canonicalLocale(tag) === undefined) return undefined
+  const { language, script } = new Intl.Locale(tag).maximize()
+  return `${language}-${script}`
 }
 
 const MAX_TAGS = 20

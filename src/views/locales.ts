@@ -72,14 +72,13 @@ function isRightToLeft(locale: string): boolean {
 
 export type Values = Record<string, string | number>
 
-export type Catalog = ReturnType<typeof createCatalog>
+/** `isOfMail`: the words are for a mail, in which no name may become a link. */
+export type Catalog = ReturnType<typeof createCatalog> & { isOfMail?: boolean }
 
 /** The words of one locale. Words that it lacks come from the `fallbacks`, in their order. */
 export function createCatalog(spoken: LocaleWords, fallbacks: readonly LocaleWords[]) {
   const { locale: lang, dir } = spoken
-  const all = new Map<string, string>()
-  for (const { words } of [...fallbacks.toReversed(), spoken])
-    for (const [key, word] of words) all.set(key, word)
+  const all = new Map([...fallbacks.toReversed(), spoken].flatMap(({ words }) => Array.from(words)))
   return {
     lang,
     dir,

@@ -18,15 +18,15 @@ import {
 
 export type MailName = MailTemplate | 'test'
 
-/** Mails about something that was done. The user or an admin asked for the other mails. */
-const NOTICES = new Set<MailName>(
-  Object.values(MAIL_KINDS).flatMap(({ link, template }) => (link ? [] : [template])),
-)
+/** `undefined`: the mail has no kind of its own. */
+const kindOf = (name: MailName) =>
+  Object.values(MAIL_KINDS).find(({ template }) => template === name)
 
-/** A notice to a mailbox that the account has left says only when. A username can be the new address, which the reader must not learn. */
-const PLAIN = new Set<MailName>(
-  Object.values(MAIL_KINDS).flatMap(({ page, template }) => (page === undefined ? [template] : [])),
-)
+/** Whether the mail is about something that was done. The user or an admin asked for the other mails. */
+function isNotice(name: MailName): boolean {
+  const kind = kindOf(name)
+  return kind !== undefined && !kind.link
+}
 
 export interface MailLocals {
   username: string
@@ -40,7 +40,7 @@ export interface MailLocals {
   at: Date
   /** `undefined`: the link does not expire. */
   lifetimeMs?: number
-  clientName?: string
+  clientName?: string | undefined
   /** The user agent that asked for the mail or changed the password. The mail shows it only if it is of a well-known browser. */
   userAgent?: string | undefined
   /** The apps that the reader was signed in to. `undefined`: they are not known. */
@@ -57,8 +57,6 @@ export interface MailLocals {
   signsInElsewhere?: string | undefined
 }
 
-export type RenderedMail = ReturnType<typeof renderMail>
-
 /** The token of a `link` is once in the text, on a line of its own, and once in the HTML, behind the button. */
 export function renderMail(
   { render, read }: Templates,
@@ -67,16 +65,19 @@ export function renderMail(
   locals: MailLocals,
   brand: ShownBrand = {},
 ) {
-  const catalog = locals.isFirst ? ofFirstPassword(given) : given
+  const catalog = { ...(locals.isFirst ? ofFirstPassword(given) : given), isOfMail: true }
   const { t, lang, dir } = catalog
-  const told = PLAIN.has(name) ? { username: '', link: '', at: locals.at } : locals
+  const kind = kindOf(name)
+  // A notice to a mailbox that the account has left says only when. A username can be the new address, which the reader must not learn.
+  const isPlain = kind && kind.page === undefined
+  const told = isPlain ? { username: '', link: '', at: locals.at } : locals
   const values = valuesOf(catalog, name, told, brand)
   const byName = new Map(Object.entries(values))
   const filled = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
   const text = filled.replace(/\n{3,}/g, '\n\n')
   return {
     subject: values.title,
-    text: wrapped(signed(text, catalog, brand)),
+    text: signed(text, catalog, brand).split('\n').map(wrapped).join('\n'),
     html: render(`mails/${name}`, { ...values, t, lang, dir, brand }),
   }
 }
@@ -95,11 +96,11 @@ function addressOf(supportUrl: string): string {
 function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: ShownBrand) {
   const { t, lang, dir } = catalog
   const { username, link, notMe = '', lifetimeMs, apps, isByAdmin, isByHost, isEntered } = locals
-  const isNotice = NOTICES.has(name)
+  const isDone = isNotice(name)
   const word = (key: string, values?: Values) => t(`mail.${name}.${key}`, values)
-  const user = nameText(catalog, username, unlinkable)
-  const client = nameText(catalog, locals.clientName ?? '', unlinkable)
-  const elsewhere = nameText(catalog, locals.signsInElsewhere ?? '', unlinkable)
+  const user = nameText(catalog, username)
+  const client = nameText(catalog, locals.clientName ?? '')
+  const elsewhere = nameText(catalog, locals.signsInElsewhere ?? '')
   const lifetime = lifetimeMs === undefined ? '' : lifetimeText(lifetimeMs, lang)
   const host = isByHost ? '_host' : ''
   const entered = isEntered ? '_entered' : ''
@@ -116,7 +117,7 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: S
       name === 'signs-in-elsewhere'
         ? word(service ? 'lead_service' : 'lead', { service, elsewhere })
         : word(`lead${form}`, { client }),
-    first: locals.isFirst && !isNotice ? word('first') : '',
+    first: locals.isFirst && !isDone ? word('first') : '',
     link,
     leads_to: URL.canParse(link)
       ? t('mail.leads_to', { host: unlinkable(new URL(link).host) })
@@ -124,17 +125,17 @@ function valuesOf(catalog: Catalog, name: MailName, locals: MailLocals, brand: S
     lifetime: lifetime && word('lifetime', { lifetime }),
     when: whenText(catalog, name, locals),
     ...codeTexts(catalog, locals),
-    not_you: isNotice ? word(`not_you${host}`) : '',
+    not_you: isDone ? word(`not_you${host}`) : '',
     not_me: notMe,
     // No sign-in can end where none waits.
     not_me_why: notMe && (isEntered ? t('mail.password-reset.not_me') : word('not_me')),
-    ...appsText(catalog, apps, unlinkable),
-    ...(isNotice && !apps && { notNotified: t('apps.unknown') }),
+    ...appsText(catalog, apps),
+    ...(isDone && !apps && { notNotified: t('apps.unknown') }),
   }
 }
 
 function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals) {
-  const facts = login ? factsOf(catalog, { username, clientName, at: login.at }, unlinkable) : []
+  const facts = login ? factsOf(catalog, { username, clientName, at: login.at }) : []
   return {
     code_lead: login ? catalog.t('mail.email-verification.code') : '',
     code: login?.code ?? '',
@@ -146,15 +147,10 @@ function codeTexts(catalog: Catalog, { login, username, clientName }: MailLocals
 /** When, and in which browser if that is sure. The browser of an admin is left out: it means nothing to the reader. */
 function whenText(catalog: Catalog, name: MailName, { at, userAgent, isByAdmin }: MailLocals) {
   const { t, lang } = catalog
-  const key = NOTICES.has(name) ? 'mail.changed' : 'mail.asked'
+  const key = isNotice(name) ? 'mail.changed' : 'mail.asked'
   const device = isByAdmin ? undefined : deviceText(catalog, userAgent)
   const values = { at: timeText(at, lang) }
   return device === undefined ? t(key, values) : t(`${key}_device`, { ...values, device })
-}
-
-/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
-function wrapped(text: string): string {
-  return text.split('\n').map(wrappedLine).join('\n')
 }
 
 const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
@@ -162,7 +158,8 @@ const WIDE = /[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]/g
 const PIECE =
   /(?:[\u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]|[^ \u3000-\u30FF\u3400-\u9FFF\uF900-\uFAFF\uFF00-\uFF60]+)[、。」』ァィゥェォッャュョぁぃぅぇぉっゃゅょー！），：；？]* *| +/gu
 
-function wrappedLine(line: string): string {
+/** Lines of at most 76 columns, broken at spaces, and between Chinese and Japanese characters, which are two columns wide. */
+function wrapped(line: string): string {
   const lines: string[] = []
   let last = ''
   let columns = 0
@@ -185,6 +182,8 @@ function columnsOf(text: string): number {
 const little = { username: '', link: 'https://id.example/', at: new Date(0) }
 const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 const much = { ...little, username: 'ann', clientName: 'The App', apps: SAMPLE_APPS, userAgent }
+const firstLittle = { ...little, isFirst: true }
+const firstMuch = { ...much, isFirst: true }
 
 /** Each mail, with little and with much to say. */
 export const SAMPLE_MAILS: [MailName, MailLocals][] = [
@@ -199,15 +198,9 @@ export const SAMPLE_MAILS: [MailName, MailLocals][] = [
 function samplesOf({ template, flow, link, page }: (typeof MAIL_KINDS)[MailKind]) {
   const by = { ...little, [link ? 'isByAdmin' : 'isByHost']: true }
   const entered = { ...little, isEntered: true }
-  const isSigned = template === 'email-verification'
-  const outside = isSigned ? [entered, { ...entered, clientName: 'The App' }] : []
-  const mayBeFirst = flow === 'password_reset'
-  const first = mayBeFirst
-    ? [
-        { ...little, isFirst: true },
-        { ...much, isFirst: true },
-      ]
-    : []
+  const isVerification = template === 'email-verification'
+  const outside = isVerification ? [entered, { ...entered, clientName: 'The App' }] : []
+  const first = flow === 'password_reset' ? [firstLittle, firstMuch] : []
   const wanted = [little, much, by, ...outside, ...first]
   return wanted.map((locals): [MailName, MailLocals] => [
     template,
@@ -215,7 +208,7 @@ function samplesOf({ template, flow, link, page }: (typeof MAIL_KINDS)[MailKind]
       ...locals,
       ...(page !== undefined && { notMe: 'https://id.example/not-me' }),
       ...(link && { lifetimeMs: 3_600_000 }),
-      ...(locals === much && isSigned && { login: SAMPLE_CODE }),
+      ...(locals === much && isVerification && { login: SAMPLE_CODE }),
     },
   ])
 }

@@ -229,12 +229,8 @@ const PASSWORD_SAMPLES: PageSamples['reset-password'] = {
 
 const blocked: Blocked = { mode: 'blocked', username: 'ann', lifetimeMs: HOUR_MS, parameters: {} }
 const waits = { sentTo: 'ann@example.com', parameters, client, waiting, waitMs: 30_000 }
-const blockedBy = (fault?: WaitingFault): Blocked => ({
-  ...blocked,
-  ...waits,
-  mayReplaceEmail: true,
-  fault,
-})
+const replaceable: Blocked = { ...blocked, ...waits, mayReplaceEmail: true }
+const blockedBy = (fault: WaitingFault): Blocked => ({ ...replaceable, fault })
 const refused = FAULTS.map((reason) => ({ reason, waitMs: HOUR_MS, typed: 'ann@exmaple.com' }))
 
 /** Each page in each mode, with little and with much to say. */
@@ -249,8 +245,8 @@ export const SAMPLE_PAGES: PageSamples = {
   'verify-email': {
     blocked: [
       ...both(blocked, waits),
-      blockedBy(),
-      { ...blockedBy(), isReplaced: true },
+      replaceable,
+      { ...replaceable, isReplaced: true },
       ...refused.map(blockedBy),
     ],
     expired: VERIFICATION_REASONS.flatMap((reason) =>

@@ -11,6 +11,8 @@ export interface ViewFile {
 
 export type ViewFiles = ReturnType<typeof readViewFiles>
 
+/** Files of editors and systems, and notes. */
+const IGNORED = /^\.|~$|\.md$/
 const FOLDERS = new Set(['pages', 'mails', 'locales'])
 
 const OURS = fileURLToPath(new URL('../../views/', import.meta.url))
@@ -55,8 +57,9 @@ function readDirectory(directory: string, isHosts: boolean, problems: string[]) 
 
   // Links within the directory are followed, because mounted configuration consists of them.
   function walk(folder: string, above: readonly string[]) {
-    const read = () => readdirSync(join(root, folder)).filter(isShown).toSorted()
+    const read = () => readdirSync(join(root, folder)).toSorted()
     for (const entry of attempt(read, `${folder || directory} cannot be read`) ?? []) {
+      if (IGNORED.test(entry)) continue
       const name = folder ? `${folder}/${entry}` : entry
       const missing = `${name} is a link to a file that does not exist`
       const path = attempt(() => realpathSync(join(root, name)), missing)
@@ -77,9 +80,4 @@ function readDirectory(directory: string, isHosts: boolean, problems: string[]) 
 
   walk('', [])
   return files
-}
-
-/** `false` for files of editors and systems, and for notes (`.md`). */
-function isShown(name: string): boolean {
-  return !/^\.|~$|\.md$/.test(name)
 }

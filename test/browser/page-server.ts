@@ -1,5 +1,6 @@
 import { createPages } from '../../src/http/pages.ts'
-import { createViews, type Brand } from '../../src/views/index.ts'
+import type { Brand } from '../../src/views/brand.ts'
+import { createViews } from '../../src/views/index.ts'
 import { everyPage, type ShownPage } from './every-page.ts'
 import { serve } from '../support/serve.ts'
 

@@ -63,20 +63,20 @@ describe('createKeyRing()', () => {
     for (const purpose of PURPOSES) {
       const info = `oidc-account-flows/${purpose}`
       const expected = [hkdf(first, info), hkdf(second, info)]
-      expect(keys(purpose).map(({ bytes }) => bytes)).to.deep.equal(expected)
-      expect(rotatedRing(purpose)).to.deep.equal(keys(purpose).toReversed())
+      expect(keys[purpose].map(({ bytes }) => bytes)).to.deep.equal(expected)
+      expect(rotatedRing[purpose]).to.deep.equal(keys[purpose].toReversed())
     }
-    const all = PURPOSES.flatMap((purpose) => keys(purpose).map(({ bytes }) => bytes))
+    const all = PURPOSES.flatMap((purpose) => keys[purpose].map(({ bytes }) => bytes))
     const texts = [first, second, ...all].map((bytes) => bytes.toString('hex'))
     expect(new Set(texts)).to.have.property('size', 2 * PURPOSES.length + 2)
   })
 
   it('names each key, the same in every process, telling nothing about it', () => {
     const kidsOf = (ring: typeof keys) =>
-      PURPOSES.flatMap((purpose) => ring(purpose)).map((key) => key.kid)
+      PURPOSES.flatMap((purpose) => ring[purpose]).map((key) => key.kid)
     expect(new Set(kidsOf(keys))).to.have.property('size', 2 * PURPOSES.length)
     expect(kidsOf(createKeyRing([first, second]))).to.deep.equal(kidsOf(keys))
-    for (const { kid, bytes } of keys('jwe')) {
+    for (const { kid, bytes } of keys.jwe) {
       expect(kid).to.match(/^[A-Za-z0-9_-]{11}$/)
       expect(bytes.toString('base64url')).not.to.include(kid)
     }
@@ -141,7 +141,7 @@ describe('The codes of logins', () => {
   })
 
   it('are all as likely: a word beyond the last whole million is drawn again', () => {
-    const [{ bytes }] = oldRing('login_code')
+    const [{ bytes }] = oldRing.login_code
     const wordOf = (text: string) =>
       createHmac('sha256', bytes).update(text).digest().readUInt32BE()
     for (let id = 0, isBeyond = false; !isBeyond; id += 1) {
@@ -165,7 +165,7 @@ describe('createSecretBox()', () => {
     expect(box.seal(SECRET, FOR)).not.to.equal(sealed)
     const [header, , , text] = sealed.split('.').map((part) => Buffer.from(part, 'base64url'))
     const told = JSON.parse(String(header))
-    expect(told).to.include({ alg: 'dir', enc: 'A256GCM', kid: oldRing('jwe')[0].kid })
+    expect(told).to.include({ alg: 'dir', enc: 'A256GCM', kid: oldRing.jwe[0].kid })
     expect(told).to.have.all.keys('alg', 'enc', 'kid', 'purpose')
     expect(String(header)).not.to.include('mail.example')
     expect(sealed).not.to.include('canary')
@@ -187,7 +187,7 @@ describe('createSecretBox()', () => {
   })
 
   it('opens nothing that is no such JWE', async () => {
-    const { kid, bytes } = oldRing('jwe')[0]
+    const { kid, bytes } = oldRing.jwe[0]
     const others = ['', '.', '....', 'plain text', SECRET]
     for (const header of [
       { alg: 'dir', enc: 'A128CBC-HS256', kid },

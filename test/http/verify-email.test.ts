@@ -526,7 +526,7 @@ describe('authorize_sig of GET {oauth_path}/verify-email (5.4)', () => {
     const values = ['token', ...REQUEST_PARAMETERS].map((name) => query.get(name))
     const text = JSON.stringify(values)
     const ofOthers = (['jwe', 'login_code'] as const).map(
-      (of) => createKeyRing([secret])(of)[0].bytes,
+      (of) => createKeyRing([secret])[of][0].bytes,
     )
     const known = [
       ADMIN_TOKEN,

@@ -77,12 +77,11 @@ async function outboxByHand(changes: Record<string, string> = {}) {
       withSlot: <T>(_stop: AbortSignal, work: (slot: MailSlot) => Promise<T>) =>
         work({
           isFlowing: false,
-          open: async () => ({
-            async send(mail) {
-              mails.push(mail)
-              return {}
-            },
-          }),
+          open: async () => {},
+          async send(mail) {
+            mails.push(mail)
+            return {}
+          },
         }),
     },
     clock,
@@ -144,9 +143,10 @@ async function outboxByHand(changes: Record<string, string> = {}) {
     delayed(happens: () => unknown, isFlowing: boolean): MailParts {
       const { sender } = parts
       const withSlot: typeof sender.withSlot = (stop, work) =>
-        sender.withSlot(stop, ({ open }) =>
+        sender.withSlot(stop, ({ open, send }) =>
           work({
             isFlowing,
+            send,
             async open() {
               await happens()
               return open()

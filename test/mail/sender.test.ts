@@ -156,11 +156,12 @@ describe('createMailSender()', () => {
     const changed = createMailSender(() => current(), movableClock, NO_ROTATION)
     const busy = await Promise.all(Array.from({ length: 4 }, () => connectTo(changed)))
     await sendThrough(changed)
-    await changed.withSlot(new AbortController().signal, async ({ open }) => {
+    await changed.withSlot(new AbortController().signal, async ({ open, send }) => {
       const opening = open()
       ;({ current } = after)
       const other = sendThrough(changed)
-      await (await opening).send(MAIL)
+      await opening
+      await send(MAIL)
       await other
     })
     expect(a.connections).to.equal(5)
@@ -236,9 +237,10 @@ describe('createMailSender()', () => {
     async function sendMany(loop: number) {
       for (let mail = 0; !isOver || mail < 10; mail += 1) {
         const subject = `mail ${loop}-${mail}`
-        await sender.withSlot(noSignal(), async ({ open }) => {
+        await sender.withSlot(noSignal(), async ({ open, send }) => {
           const { smtpFrom } = keeper.current()
-          await (await open()).send({ ...MAIL, subject })
+          await open()
+          await send({ ...MAIL, subject })
           subjects.set(subject, String(smtpFrom))
           sent += 1
           goOn()

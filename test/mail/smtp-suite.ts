@@ -11,8 +11,8 @@ import { AccountFlowsError } from '../../src/errors.ts'
 import type {
   CheckedStep,
   MailCheckOptions,
-  MailConnection,
   MailSender,
+  MailSlot,
   MailStep,
   OutgoingMail,
   SentMail,
@@ -147,20 +147,21 @@ export function sendThrough(
   mail = MAIL,
   signal = noSignal(),
 ): Promise<SentMail | undefined> {
-  return sender.withSlot(signal, async ({ open }) => (await open()).send(mail))
+  return sender.withSlot(signal, ({ send }) => send(mail))
 }
 
 /** An open connection, until it is given back. */
 export async function connectTo(
   sender: MailSender,
   signal = noSignal(),
-): Promise<MailConnection & { release(): Promise<unknown> }> {
+): Promise<Pick<MailSlot, 'send'> & { release(): Promise<unknown> }> {
   let end = () => {}
   const ended = new Promise<void>((resolve) => (end = resolve))
   let over: Promise<unknown> = ended
-  const { send } = await new Promise<MailConnection>((resolve, reject) => {
-    over = sender.withSlot(signal, async ({ open }) => {
-      resolve(await open())
+  const { send } = await new Promise<MailSlot>((resolve, reject) => {
+    over = sender.withSlot(signal, async (slot) => {
+      await slot.open()
+      resolve(slot)
       await ended
     })
     over.then(() => reject(new Error('It got no slot')), reject)

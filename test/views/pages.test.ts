@@ -3,11 +3,11 @@ import { DomUtils } from 'htmlparser2'
 import { mailTemplates } from '../../src/contract/mail-kinds.ts'
 import {
   createViews,
-  type Languages,
   type MailName,
   type PageLocals,
   type PageName,
 } from '../../src/views/index.ts'
+import type { Languages } from '../../src/views/languages.ts'
 import { PAGES_WITH_PASSWORD, SAMPLE_PAGES } from '../../src/views/page-locals.ts'
 import { words } from '../support/words.ts'
 import { read, samplePages } from './read-pages.ts'

@@ -4,7 +4,7 @@ import { AccountFlowsError } from '../../errors.ts'
 import { missingForLogin } from '../../settings/rules.ts'
 import { isSmtpConfigured, settingsTable, type Settings } from '../../settings/table.ts'
 import { finding, type CheckMail, type Finding, type MailCheckOptions } from '../sending.ts'
-import type { RefreshTokens } from './access-tokens.ts'
+import { createAccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { CHECK_MS, checkServer, stepsOf } from './check/server.ts'
 import { smtpSettings } from './connection.ts'
 import { handOver } from './transport.ts'
@@ -30,7 +30,9 @@ export function createMailCheck(
       ]
     }
     const smtp = smtpSettings(settings)
-    const checked = smtp ? await checkServer(smtp, options, clock, givenTokens) : []
+    // A held token would hide that the endpoint gives no new one.
+    const tokens = createAccessTokens(clock, givenTokens, settings)
+    const checked = smtp ? await checkServer({ settings: smtp, clock, tokens }, options) : []
     const isFailed = !smtp || checked.some(({ status }) => status === 'failed')
     const message = isFailed ? 'Not tried: an earlier step failed.' : 'No mail was sent.'
     const rest = stepsOf(smtp).slice(checked.length)

@@ -29,9 +29,7 @@ const MAX_REPLY_BYTES = 65_536
 export type SmtpConnection = ReturnType<typeof smtpConnection>
 
 export function smtpConnection(
-  settings: SmtpSettings,
-  clock: Clock,
-  tokens: AccessTokens,
+  { settings, clock, tokens }: SmtpParts,
   options?: SMTPConnectionOptions,
 ) {
   const { smtpHost: host, smtpPort: port, smtpFrom: from } = settings
@@ -129,11 +127,7 @@ function lifeOf(smtp: SMTPConnection, socket: Socket) {
 }
 
 /** The library itself renews a token only for some servers, and then hides the first answer. */
-async function logInByToken(
-  user: string,
-  tokens: AccessTokens,
-  say: (command: string) => Promise<unknown>,
-): Promise<void> {
+async function logInByToken(user: string, tokens: AccessTokens, say: SmtpConnection['say']) {
   const show = (token: string) => {
     const sasl = `user=${user}\u0001auth=Bearer ${token}\u0001\u0001`
     return say(`AUTH XOAUTH2 ${Buffer.from(sasl).toString('base64')}`).catch((error: unknown) => {
@@ -156,6 +150,13 @@ const sayCommand: SMTPConnectionCustomAuthHandler = ({ auth, sendCommand, resolv
     // A 334 is a challenge that describes why a token is refused. The refusal comes after an empty line.
     sendCommand('', () => reject('Refused'))
   })
+}
+
+/** What a connection needs. Only a login by token asks for a token. */
+export interface SmtpParts {
+  settings: SmtpSettings
+  clock: Clock
+  tokens: AccessTokens
 }
 
 /** Settings with which a mail can leave by SMTP. */

@@ -1,8 +1,10 @@
 /** The few connections to a mail server. Mails wait here for a slot, and are made ready while others leave. */
 import { timeout, type Clock } from '../../clock.ts'
-import { MAX_CONNECTIONS, type MailConnection, type MailSender } from '../sending.ts'
+import type { MailSender, MailSlot, OutgoingMail } from '../sending.ts'
 import { errorOf } from './answers.ts'
 
+/** The most open connections to one mail server. */
+const MAX_CONNECTIONS = 5
 /** How many mails are made ready at once while others leave. */
 const READY_AT_ONCE = 30
 /** How many of them start together, so that one command stores their tokens. */
@@ -21,7 +23,7 @@ export interface Peer {
   close(): void
 }
 
-interface OpenConnection extends MailConnection {
+interface OpenConnection extends Pick<MailSlot, 'send'> {
   /** Resolves once another connection may open in its place. It never rejects. */
   end(): Promise<void>
 }
@@ -45,18 +47,10 @@ export function createPool(clock: Clock, peerOf: (connections: Semaphore) => Pee
     if (!(await connections.acquire(signal))) {
       throw errorOf(undefined, signal, 'waiting for a free connection')
     }
-    const connection = await open(signal).catch((error: unknown) => {
+    return open(signal).catch((error: unknown) => {
       connections.release()
       throw error
     })
-    return {
-      async send(mail) {
-        const sent = await connection.send(mail)
-        sentAt = now()
-        return sent
-      },
-      end: () => connection.end().then(connections.release),
-    }
   }
 
   return {
@@ -65,17 +59,23 @@ export function createPool(clock: Clock, peerOf: (connections: Semaphore) => Pee
       if (!(await slots.acquire(stop))) return undefined
       const { signal, cancel } = timeout(clock, ATTEMPT_MS, stop)
       let connection: OpenConnection | undefined
-      const open = async () => (connection ??= await openOne(signal))
+      const openOwn = async () => (connection ??= await openOne(signal))
+      async function send(mail: OutgoingMail) {
+        const { send } = await openOwn()
+        const sent = await send(mail)
+        sentAt = now()
+        return sent
+      }
       try {
         // Every attempt ends, so no mail waits much longer.
         if (now() - since > MAX_WAIT_MS) return undefined
-        return await work({ isFlowing: isFlowing(), open })
+        return await work({ isFlowing: isFlowing(), open: openOwn, send })
       } catch (error) {
         sentAt = -Infinity
         throw error
       } finally {
         // The connection ends before the signal aborts, so that a good one stays.
-        void connection?.end()
+        void connection?.end().then(connections.release)
         cancel()
         slots.release()
       }

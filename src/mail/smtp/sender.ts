@@ -8,7 +8,7 @@ import { settingsTable, type Settings } from '../../settings/table.ts'
 import { createAccessTokens, type AccessTokens, type RefreshTokens } from './access-tokens.ts'
 import { answersTheMail, errorOf, receiptOf } from './answers.ts'
 import { composeMail, newMessageId, nodemailer } from './compose.ts'
-import { logsInByToken, smtpConnection, smtpSettings, type SmtpSettings } from './connection.ts'
+import { logsInByToken, smtpConnection, smtpSettings, type SmtpParts } from './connection.ts'
 import { createPool, type Peer, type Pool, type Semaphore } from './pool.ts'
 import { handOver, isInUse } from './transport.ts'
 
@@ -47,7 +47,7 @@ export function createMailSender(
 
   // Each set of SMTP settings, credentials included, has its own pool; the connections of the others are closed. A pool stays until it is
   // empty. So settings that come back find its connections, and do not open five more.
-  function toServer(configured: SmtpSettings): Pool {
+  function toServer(configured: SmtpParts['settings']): Pool {
     // The first refresh token makes a login possible.
     const key = `${logsInByToken(configured)} ${JSON.stringify(configured, KEYS)}`
     keyInUse = key
@@ -61,14 +61,12 @@ export function createMailSender(
     return pool
   }
 
-  function newPool(configured: SmtpSettings, isKept: () => boolean): Pool {
+  function newPool(configured: SmtpParts['settings'], isKept: () => boolean): Pool {
     const purpose = JSON.stringify(configured, PURPOSE)
     if (tokens?.purpose !== purpose)
       tokens = { purpose, ...createAccessTokens(clock, refreshTokens, configured) }
-    const own = tokens
-    return createPool(clock, (connections) =>
-      createMailServer(configured, clock, own, connections, isKept),
-    )
+    const smtp = { settings: configured, clock, tokens }
+    return createPool(clock, (connections) => createMailServer(smtp, connections, isKept))
   }
 
   function poolInUse(): Pool {
@@ -94,13 +92,8 @@ export function createMailSender(
 }
 
 /** @param isKept - whether connections stay for other mails. */
-function createMailServer(
-  settings: SmtpSettings,
-  clock: Clock,
-  tokens: AccessTokens,
-  connections: Semaphore,
-  isKept: () => boolean,
-): Peer {
+function createMailServer(smtp: SmtpParts, connections: Semaphore, isKept: () => boolean): Peer {
+  const { settings, clock } = smtp
   /** Connections that are not needed now, newest last, each with what cancels its end. */
   const idle = new Map<KeptConnection, () => void>()
 
@@ -129,7 +122,7 @@ function createMailServer(
         if (kept && !(await kept.isAnswering())) kept = undefined
         signal.throwIfAborted()
         if (!kept) {
-          kept = keptConnection(settings, clock, tokens)
+          kept = keptConnection(smtp)
           await kept.reach()
           await kept.greet()
           await kept.login()
@@ -160,9 +153,9 @@ function createMailServer(
 
 type KeptConnection = ReturnType<typeof keptConnection>
 
-/** A connection that stays for the next mail. */
-function keptConnection(settings: SmtpSettings, clock: Clock, tokens: AccessTokens) {
-  const connection = smtpConnection(settings, clock, tokens)
+function keptConnection(smtp: SmtpParts) {
+  const { settings, clock } = smtp
+  const connection = smtpConnection(smtp)
   const { socket, closed, isOpen } = connection
   const now = () => clock.now().getTime()
   let mails = 0

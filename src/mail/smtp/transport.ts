@@ -17,7 +17,7 @@ const MAX_CAUSES = 5
 export const isInUse = (transport: MailTransport | undefined, settings: Settings) =>
   transport !== undefined && !(transport.isStandIn && isSmtpConfigured(settings))
 
-/** Throws the same errors as `MailConnection.send`. */
+/** Throws the same errors as `MailSlot.send`. */
 export async function handOver(
   transport: MailTransport,
   mail: OutgoingMail,

@@ -1,15 +1,11 @@
 import type { NodemailerError } from 'nodemailer'
-import type { Clock } from '../../../clock.ts'
 import { finding, type Finding, type MailStep } from '../../sending.ts'
-import { endpointOf, type AccessTokens } from '../access-tokens.ts'
-import type { SmtpConnection, SmtpSettings } from '../connection.ts'
+import { endpointOf } from '../access-tokens.ts'
+import type { SmtpConnection, SmtpParts } from '../connection.ts'
 import { isNoToken } from '../answers.ts'
 
 /** A check under way, and what it has learnt so far. */
-export interface Seen {
-  settings: SmtpSettings
-  clock: Clock
-  tokens: AccessTokens
+export interface Seen extends SmtpParts {
   connection: SmtpConnection
   /** Commands, without secrets, and replies. */
   said: string[]
@@ -77,7 +73,6 @@ function wayOf(step: MailStep, { code, responseCode }: NodemailerError, seen: Se
 export const isGreeted = ({ heard }: Seen) => (heard[0] ?? '').startsWith('220')
 export const offersTls = ({ heard }: Seen) => heard.some((each) => /[ -]STARTTLS\b/i.test(each))
 
-/** The login command that was said. */
 export function loginOf(said: string[]): string {
   const command = said.findLast((each) => each.startsWith('AUTH ')) ?? 'AUTH'
   return command.split(' ', 2).join(' ')

@@ -1,12 +1,12 @@
 import { isIP } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { later, type Clock } from '../../../clock.ts'
+import { later } from '../../../clock.ts'
 import { isLoopbackHost, isMailAddress } from '../../../settings/addresses.ts'
 import { finding, type CheckedStep, type Finding, type MailCheckOptions } from '../../sending.ts'
-import { createAccessTokens, endpointOf, type RefreshTokens } from '../access-tokens.ts'
+import { endpointOf } from '../access-tokens.ts'
 import { shown } from '../answers.ts'
 import { composeMail } from '../compose.ts'
-import { logsInByToken, smtpConnection, tlsPolicy, type SmtpSettings } from '../connection.ts'
+import { logsInByToken, smtpConnection, tlsPolicy, type SmtpParts } from '../connection.ts'
 import { explain, failed, isGreeted, loginOf, offersTls, type Seen } from './failures.ts'
 
 /** How long the other side has to answer, in total. */
@@ -16,20 +16,14 @@ const SOON_DAYS = 14
 const MAX_ADDRESSES = 4
 const STEPS = ['dns', 'connect', 'tls', 'token', 'auth', 'from', 'rcpt', 'data'] as const
 
-export const stepsOf = (smtp?: SmtpSettings) =>
+export const stepsOf = (smtp?: SmtpParts['settings']) =>
   STEPS.filter((step) => step !== 'token' || (smtp && logsInByToken(smtp)))
 
-export async function checkServer(
-  settings: SmtpSettings,
-  options: MailCheckOptions,
-  clock: Clock,
-  refreshTokens: RefreshTokens,
-): Promise<CheckedStep[]> {
-  // A held token would hide that the endpoint gives no new one.
-  const tokens = createAccessTokens(clock, refreshTokens, settings)
+export async function checkServer(smtp: SmtpParts, options: MailCheckOptions) {
+  const { settings, clock, tokens } = smtp
   const said: string[] = []
   const heard: string[] = []
-  const connection = smtpConnection(settings, clock, tokens, {
+  const connection = smtpConnection(smtp, {
     // The certificate is checked before the login. One that is refused during the handshake could not be described.
     tls: { ...tlsPolicy(settings).tls, rejectUnauthorized: false },
     transactionLog: true,
@@ -40,7 +34,7 @@ export async function checkServer(
       },
     },
   })
-  const seen: Seen = { settings, clock, tokens, connection, said, heard, isLate: false }
+  const seen: Seen = { ...smtp, connection, said, heard, isLate: false }
   const steps: CheckedStep[] = []
   const nextStep = () => stepsOf(settings)[steps.length] ?? 'data'
   const add = ({ reply, ...finding }: Finding) => {
