@@ -14,7 +14,7 @@ import { usersVoidingLinks } from './flows/void-links.ts'
 import { createBrowserCookie } from './http/browser.ts'
 import { createDispatcher } from './http/dispatcher.ts'
 import { loadBodyReader } from './http/input.ts'
-import { createLogin, createLoginBlock } from './http/login.ts'
+import { createLogin } from './http/login.ts'
 import { createLoginPassword } from './http/login-password.ts'
 import { createCooldown, createMailForms } from './http/mail-forms.ts'
 import { hashQueueOf, requesterOf as requesterBehind } from './http/requester.ts'
@@ -159,18 +159,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
 
   // The end of a login at the host's own page.
   const interactions = createInteractions(provider)
-  const block = createLoginBlock({
-    waitingLogins,
-    users,
-    interactions,
-    browserCookie,
-    requesterOf,
-    cooldown,
-    origin,
-    settings,
-  })
-  const ways = { interactions, block, clients, pages, oauthUrl }
-  const login = createLogin({ ...ways, sessions, clock })
+  const ways = { interactions, sessions, waitingLogins, oauthUrl }
+  const login = createLogin({ ...shown, ...receiving, ...ways, users, clock })
 
   // What admins see.
   const adminApi = createAdminApi(

@@ -123,10 +123,12 @@ export function createWaitingLogins(parts: FlowParts) {
     },
 
     /** What the page shows of the address of the user, and whether it takes another one. */
-    addressOf: async (user: User, awaited?: AwaitedAddress) => ({
-      sentTo: (awaited ?? (await awaitedOf(parts, user)))?.email ?? user.email ?? undefined,
+    addressOf: (user: User, awaited: AwaitedAddress | undefined) => ({
+      sentTo: awaited?.email ?? user.email ?? undefined,
       mayReplaceEmail: mayReplaceEmail(parts, user),
     }),
+
+    awaitedOf: (user: User) => awaitedOf(parts, user),
 
     waitForOther: waitForOther.bind(undefined, parts),
 

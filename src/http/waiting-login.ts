@@ -1,6 +1,5 @@
 import { parametersOf } from '../contract/parameters.ts'
 import { isVoid, type CapturedRequest } from '../store/logins.ts'
-import type { User } from '../contract/index.ts'
 import type { createEmailVerification } from '../flows/email-verification.ts'
 import type { OpenLogin } from '../flows/other-address.ts'
 import type { ClosedLogin, createWaitingLogins } from '../flows/waiting-login.ts'
@@ -130,14 +129,11 @@ async function show(
   told: Pick<BlockedLogin, 'fault' | 'isReplaced'> = {},
 ) {
   const { ctx, requester } = visit
-  const { pages, clients, cooldown, resume, settings } = parts
+  const { pages, clients, cooldown, resume } = parts
   if ('user' in found) {
     const { user, login, awaited } = found
-    const lifetimeMs = settings().emailVerificationExpiration
     const waitMs = await cooldown.remaining('email_verification', user.username, requester)
-    const address = await parts.waitingLogins.addressOf(user, awaited)
-    const asked = { user, login, lifetimeMs, waitMs, ...address, ...told }
-    return pages.show(ctx, await blockedPage(clients, asked))
+    return pages.show(ctx, await blockedPage(parts, { user, login, awaited, waitMs, ...told }))
   }
   const { status, captured } = found
   const isSignedIn =
@@ -147,27 +143,33 @@ async function show(
   pages.show(ctx, await endPage(clients, isSignedIn ? 'signed_in' : 'ended', captured))
 }
 
-export interface BlockedLogin extends Pick<
-  Blocked,
-  'sentTo' | 'mayReplaceEmail' | 'isReplaced' | 'fault'
-> {
-  user: User
-  login: PendingLogin
-  lifetimeMs: number
-  waitMs: number | undefined
-}
+/** A login that waits, and what else its page says. */
+export type BlockedLogin = Pick<OpenLogin, 'user' | 'login' | 'awaited'> &
+  Pick<Blocked, 'waitMs' | 'isReplaced' | 'fault'>
 
 /** The verification page in mode `blocked` (4.8), or in mode `ended` of a login that is over. */
 export async function blockedPage(
-  clients: Clients,
-  { user, login, ...asked }: BlockedLogin,
+  {
+    clients,
+    settings,
+    waitingLogins,
+  }: Pick<WaitingLoginParts, 'clients' | 'settings' | 'waitingLogins'>,
+  { user, login, awaited, ...told }: BlockedLogin,
 ): Promise<Page<'verify-email'>> {
   const { id, captured } = login
   if (isVoid(login)) return endPage(clients, 'ended', captured)
   const parameters = parametersOf(captured)
   const { client } = await clients.identify(parameters)
-  const whose = { username: user.username, waiting: id }
-  const locals = { mode: 'blocked', ...whose, parameters, client, ...asked } as const
+  const locals = {
+    mode: 'blocked',
+    username: user.username,
+    waiting: id,
+    lifetimeMs: settings().emailVerificationExpiration,
+    parameters,
+    client,
+    ...waitingLogins.addressOf(user, awaited),
+    ...told,
+  } as const
   return { name: 'verify-email', locals, ...requestOf(captured) }
 }
 
