@@ -130,8 +130,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     clients: notifications,
     requesterOf,
   })
-  const { passwordReset, invitation, verification, waitingLogins, notMe } = flows
-  const unfinished = { resets: passwordReset, invitations: invitation }
+  const { waitingLogins } = flows
+  const unfinished = { resets: flows.passwordReset, invitations: flows.invitation }
   const maintained = { settingsKeeper, keyRing, unfinished, mailQueue }
   const maintenance = createMaintenance({ ...maintained, ...common })
 
@@ -148,12 +148,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const receiving = { limits, requesterOf, browserCookie, origin, oauthPath, trustedProxies }
   const routes = createDispatcher(
     { pages, ...receiving, ...common },
-    createRoutes(
-      { ...shown, passwordReset, invitation, loginPage, log },
-      { ...shown, verification, waitingLogins, resume, sessions, clock },
-      { pages, notMe },
-      views,
-    ),
+    createRoutes({ ...shown, ...flows, loginPage, resume, sessions, clock, log }, views),
   )
   const added = { sessions, policy, loginPage, routes, pages, browserCookie }
 
