@@ -2,7 +2,8 @@
 import type { Context } from 'koa'
 import { parametersFrom } from '../contract/parameters.ts'
 import type { RequestParameters, Log } from '../contract/index.ts'
-import type { CompletedLink, PasswordLink, RefusedLink } from '../flows/password-link.ts'
+import type { Flows } from '../flows/flows.ts'
+import type { CompletedLink, RefusedLink } from '../flows/password-link.ts'
 import type { LoginPage } from '../oidc/login-page-cookie.ts'
 import type { PageName, ResetFaults, ResetFormMode } from '../views/index.ts'
 import { parseFields, tokenInQuery, type SentForm } from './input.ts'
@@ -10,9 +11,7 @@ import type { Cooldown, MailForms } from './mail-forms.ts'
 import type { Page, PageParts } from './pages.ts'
 import type { Route } from './dispatcher.ts'
 
-export interface PasswordPageParts extends PageParts {
-  passwordReset: PasswordLink
-  invitation: PasswordLink
+export interface PasswordPageParts extends PageParts, Pick<Flows, 'passwordReset' | 'invitation'> {
   cooldown: Cooldown
   mailForms: MailForms
   loginPage: Pick<LoginPage, 'addressFor'>

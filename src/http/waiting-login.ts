@@ -1,8 +1,8 @@
 import { parametersOf } from '../contract/parameters.ts'
 import { isVoid, type CapturedRequest } from '../store/logins.ts'
-import type { createEmailVerification } from '../flows/email-verification.ts'
+import type { Flows } from '../flows/flows.ts'
 import type { OpenLogin } from '../flows/other-address.ts'
-import type { ClosedLogin, createWaitingLogins } from '../flows/waiting-login.ts'
+import type { ClosedLogin } from '../flows/waiting-login.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { createResume } from '../oidc/resume.ts'
 import type { PendingLogin } from '../store/index.ts'
@@ -12,13 +12,8 @@ import type { Cooldown } from './mail-forms.ts'
 import type { Page, PageParts } from './pages.ts'
 import type { Route, Visit } from './dispatcher.ts'
 
-export type Verification = ReturnType<typeof createEmailVerification>
-
-export type WaitingLogins = ReturnType<typeof createWaitingLogins>
-
-export interface WaitingLoginParts extends PageParts {
-  waitingLogins: WaitingLogins
-  verification: Verification
+export interface WaitingLoginParts
+  extends PageParts, Pick<Flows, 'waitingLogins' | 'verification'> {
   resume: ReturnType<typeof createResume>
   cooldown: Cooldown
 }
@@ -58,9 +53,9 @@ async function takeOtherAddress(
 ) {
   const { waitingLogins } = parts
   const outcome = await waitingLogins.waitForOther(found, typed, visit.requester)
-  if (outcome === 'replaced')
-    await parts.cooldown.count('email_verification', found.user.username, visit.requester)
   const isReplaced = outcome === 'replaced'
+  if (isReplaced)
+    await parts.cooldown.count('email_verification', found.user.username, visit.requester)
   if (outcome === 'over' || isReplaced)
     return show(parts, visit, await find(parts, visit, found.login.id), { isReplaced })
   await show(parts, visit, found, { fault: { ...faultFrom(outcome, 'too_often'), typed } })
