@@ -47,14 +47,17 @@ export function createEmailVerification(parts: FlowParts) {
     codeOf: async ({ login, token }: OpenedLink) =>
       login && isWaitingPage(login) ? codeOf(parts, login, token) : undefined,
 
-    async renew(link: VerificationLink, by: Requester, form?: string) {
+    async renew(
+      link: VerificationLink | undefined,
+      by: Requester,
+      form?: string,
+    ): Promise<LinkContext | LinkRefusal> {
       const found = await find(parts, link)
       if ('fault' in found) return found
       const { token } = found
       const state = verificationState(found)
       if (state !== 'expired' && state !== 'usable') return refuse(parts, token, state, by)
-      const context = await requestRenewal(parts, 'email_verification', token, by, form)
-      return { fault: undefined, ...context }
+      return requestRenewal(parts, 'email_verification', token, by, form)
     },
 
     /** Verifies the address, and ends the waiting logins of the account, except `goesOn`. It refuses if another request was first. */
@@ -82,8 +85,8 @@ export function createEmailVerification(parts: FlowParts) {
 const isGenuine = (parts: FlowParts, { token, parameters, authorizeSig }: VerificationLink) =>
   isToken(token) && parts.keyed.authorizeSig.verify(authorizeSig, token, parameters)
 
-async function find(parts: FlowParts, link: VerificationLink) {
-  if (!isGenuine(parts, link)) return UNKNOWN
+async function find(parts: FlowParts, link: VerificationLink | undefined) {
+  if (!link || !isGenuine(parts, link)) return UNKNOWN
   const found = await findLink(parts, 'email_verification', link.token, parts.sessions)
   if (found && isSameRequest(found.token.parameters, link.parameters)) return found
   // We signed these parameters, so the page may carry them on.

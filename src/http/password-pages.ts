@@ -53,7 +53,7 @@ export function forgotPassword(parts: PasswordPageParts): Route {
 
 /** The form for a password, which the link of a reset (4.3, 4.4) or of an invitation (4.9) opens. */
 export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
-  const { mailForms, settings } = parts
+  const { clients, pages, loginPage, mailForms, settings, log } = parts
   const { flow: flowName, kind, sent } = LINKS[name]
   const flow = parts[flowName]
   const renew = mailForms.delayed(({ ctx }, form) => renewLink(parts, ctx, name, form))
@@ -67,6 +67,18 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
     const { minPasswordLength: minLength, maxPasswordLength: maxLength } = settings()
     const locals = { ...form, minLength, maxLength }
     await showOf(parts, ctx, parameters, { name, locals, uiLocales })
+  }
+
+  /** The password is set, so this shows the page even if it does not find the way on. */
+  async function showDone(ctx: Context, done: CompletedLink, uiLocales: string | undefined) {
+    const { parameters, apps, isFirst } = done
+    const restart = async () =>
+      clients.restart(parameters, await loginPage.addressFor(ctx, parameters))
+    const client = await restart().catch((error: unknown) => {
+      log('error', 'after a new password the way on is not known', { error: String(error) })
+    })
+    const locals = { mode: 'done', isFirst, ...(client && { client }), apps } as const
+    pages.show(ctx, { name, locals, uiLocales })
   }
 
   return {
@@ -88,29 +100,12 @@ export function passwordPage(parts: PasswordPageParts, name: LinkPage): Route {
       const confirmPassword = fields.get('confirm_password') ?? ''
       const outcome = await flow.complete({ token, password, confirmPassword }, requester)
       if ('fault' in outcome) return showInvalidLink(parts, ctx, name, outcome, token, uiLocales)
-      if (!('refusal' in outcome)) return showDone(parts, ctx, name, outcome, uiLocales)
+      if (!('refusal' in outcome)) return showDone(ctx, outcome, uiLocales)
       const { parameters, refusal: mode, reason: hostReason, also, excess, isFirst } = outcome
       const refused = { mode, token, hostReason, also, excess, isFirst }
       await showForm(ctx, parameters, refused, uiLocales)
     },
   }
-}
-
-/** The password is set, so this shows the page even if it does not find the way on. */
-async function showDone(
-  { clients, loginPage, pages, log }: PasswordPageParts,
-  ctx: Context,
-  name: LinkPage,
-  { parameters, apps, isFirst }: CompletedLink,
-  uiLocales: string | undefined,
-) {
-  const restart = async () =>
-    clients.restart(parameters, await loginPage.addressFor(ctx, parameters))
-  const client = await restart().catch((error: unknown) => {
-    log('error', 'after a new password the way on is not known', { error: String(error) })
-  })
-  const locals = { mode: 'done', isFirst, ...(client && { client }), apps } as const
-  pages.show(ctx, { name, locals, uiLocales })
 }
 
 /** On the page of an expired link, one click sends a new one. */

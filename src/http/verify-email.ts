@@ -141,57 +141,53 @@ async function show(
   })
 }
 
+/** The form that asks for another link (4.7). */
 export function resendVerification(parts: VerifyEmailParts): Route {
+  const { verification, waitingLogins, clients, pages, cooldown, mailForms } = parts
+
+  /** The page of a waiting login stays the page of that login, whatever name the user types. */
+  async function show({ ctx }: Visit, form: SentForm, answer: Sent | { mode: 'invalid' }) {
+    const { fields, parameters, uiLocales, formId } = form
+    // Without the cookie of that login, its form has no effect.
+    const waiting = idIn(fields, 'login')
+    const { scope: _scope, state: _state, ...named } = parameters
+    const { client } = await clients.identify(named)
+    const shown = answer.mode === 'invalid' ? { ...answer, parameters } : answer
+    pages.show(ctx, {
+      name: 'verify-email',
+      locals: { waiting, client, ...shown },
+      formMayLeadTo: waiting && client && parameters.redirectUri,
+      uiLocales,
+      formId,
+    })
+  }
+
   return {
     tooMany: 'email_verification_requested',
-    post: parts.mailForms.form({
+    post: mailForms.form({
       kind: 'email_verification',
-      renew: (visit, form) => renew(parts, visit, form),
-      loginOf: (visit, form) => ownLogin(parts, visit, form),
-      show: (visit, form, answer) => showAnswer(parts, visit, form, answer),
+      show,
+
+      /** The old link identifies the account, so the user types no name. */
+      async renew(visit, form) {
+        const { fields, formId, requester } = form
+        const outcome = await verification.renew(linkInForm(fields), requester, formId)
+        const uiLocales = form.uiLocales ?? outcome.locale
+        if ('fault' in outcome)
+          return showRefused(parts, visit.ctx, { ...outcome, locale: uiLocales })
+        const token = fields.get('token') ?? ''
+        const waitMs = await cooldown.count('email_verification', token, requester)
+        await show(visit, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
+      },
+
+      /** The login that waits on this page, if it has the typed name. The mail then has the code of this login. */
+      async loginOf({ browser }, { fields }) {
+        const pendingLoginId = fields.get('login')
+        if (pendingLoginId === undefined) return undefined
+        const found = await waitingLogins.find(pendingLoginId, browser)
+        if (!('user' in found) || found.user.username !== fields.get('username')) return undefined
+        return { accountId: found.user.id, pendingLoginId }
+      },
     }),
   }
-}
-
-/** The old link identifies the account, so the user types no name. */
-async function renew(parts: WaitingLoginParts, visit: Visit, form: SentForm) {
-  const { verification, cooldown } = parts
-  const { fields, formId, requester } = form
-  const link = linkInForm(fields)
-  const outcome = link ? await verification.renew(link, requester, formId) : UNKNOWN
-  const uiLocales = form.uiLocales ?? outcome.locale
-  if (outcome.fault) return showRefused(parts, visit.ctx, { ...outcome, locale: uiLocales })
-  const token = fields.get('token') ?? ''
-  const waitMs = await cooldown.count('email_verification', token, requester)
-  await showAnswer(parts, visit, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
-}
-
-/** The page of a waiting login stays the page of that login, whatever name the user types. */
-async function showAnswer(
-  { clients, pages }: WaitingLoginParts,
-  { ctx }: Visit,
-  { fields, parameters, uiLocales, formId }: SentForm,
-  answer: Sent | { mode: 'invalid' },
-) {
-  // Without the cookie of that login, its form has no effect.
-  const waiting = idIn(fields, 'login')
-  const { scope: _scope, state: _state, ...named } = parameters
-  const { client } = await clients.identify(named)
-  const shown = answer.mode === 'invalid' ? { ...answer, parameters } : answer
-  pages.show(ctx, {
-    name: 'verify-email',
-    locals: { waiting, client, ...shown },
-    formMayLeadTo: waiting && client && parameters.redirectUri,
-    uiLocales,
-    formId,
-  })
-}
-
-/** The login that waits on this page, if it has the typed name. The mail then has the code of this login. */
-async function ownLogin(parts: WaitingLoginParts, { browser }: Visit, { fields }: SentForm) {
-  const pendingLoginId = fields.get('login')
-  if (pendingLoginId === undefined) return undefined
-  const login = await parts.waitingLogins.find(pendingLoginId, browser)
-  if (!('user' in login) || login.user.username !== fields.get('username')) return undefined
-  return { accountId: login.user.id, pendingLoginId }
 }
