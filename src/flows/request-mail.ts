@@ -1,19 +1,13 @@
 /** Where a mail is requested: each request is a job, which a worker of `mail/` takes. */
-import type { Clock } from '../clock.ts'
 import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
 import type { Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { defined, WEEK_MS } from '../store/kind.ts'
-import type { AccountFlowsStore, NewMailJob } from '../store/index.ts'
-import type { Settings } from '../settings/table.ts'
+import type { NewMailJob } from '../store/index.ts'
+import type { FlowParts } from './parts.ts'
 
-export interface RequestParts {
-  /** Its `add` also wakes the workers. */
-  mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
-  settings(): Settings
-  clock: Clock
-}
+type RequestParts = Pick<FlowParts, 'mailQueue' | 'settings' | 'clock'>
 
 /** No username or address is longer (RFC 5321, 4.5.3.1.3). A longer text is never looked up. */
 export const MAX_IDENTIFIER_LENGTH = 254
