@@ -36,12 +36,32 @@ export interface OpenedLink {
 export type LinkRefusal = LinkContext & { fault: VerificationReason | 'verified' }
 
 export function createEmailVerification(parts: FlowParts) {
-  const { users } = parts
-  return {
-    /** Whether we signed exactly this link (5.4). */
-    isGenuine: isGenuine.bind(undefined, parts),
+  const { users, keyed, sessions } = parts
 
-    open: open.bind(undefined, parts),
+  /** Whether we signed exactly this link (5.4). */
+  const isGenuine = ({ token, parameters, authorizeSig }: VerificationLink) =>
+    isToken(token) && keyed.authorizeSig.verify(authorizeSig, token, parameters)
+
+  async function find(link: VerificationLink | undefined) {
+    if (!link || !isGenuine(link)) return UNKNOWN
+    const found = await findLink(parts, 'email_verification', link.token, sessions)
+    if (found && isSameRequest(found.token.parameters, link.parameters)) return found
+    // We signed these parameters, so the page may carry them on.
+    return { ...UNKNOWN, parameters: link.parameters }
+  }
+
+  return {
+    isGenuine,
+
+    async open(link: VerificationLink, by: Requester, browser: string | undefined) {
+      const found = await find(link)
+      if ('fault' in found) return found
+      const { token, account, end } = found
+      const state = verificationState(found)
+      if (found.state === 'usable' && state === 'used') return faultOf(token, 'verified')
+      if (state === 'usable' && account) return openedLink(parts, token, account, browser)
+      return refuse(parts, token, state === 'usable' ? 'changed' : state, by, end)
+    },
 
     /** The code of the link's login. `undefined`: the login does not wait any more. */
     codeOf: async ({ login, token }: OpenedLink) =>
@@ -52,7 +72,7 @@ export function createEmailVerification(parts: FlowParts) {
       by: Requester,
       form?: string,
     ): Promise<LinkContext | LinkRefusal> {
-      const found = await find(parts, link)
+      const found = await find(link)
       if ('fault' in found) return found
       const { token } = found
       const state = verificationState(found)
@@ -63,7 +83,7 @@ export function createEmailVerification(parts: FlowParts) {
     /** Verifies the address, and ends the waiting logins of the account, except `goesOn`. It refuses if another request was first. */
     async confirm({ token, login }: OpenedLink, by: Requester, goesOn = login?.id) {
       const outcome = await verifyAddress(parts, token, by, goesOn)
-      if (outcome === 'verified') return 'confirmed'
+      if (outcome === 'verified') return outcome
       const isUsed = isVerified(token, await users.findById(token.userId))
       return refuse(parts, token, isUsed ? 'used' : outcome, by)
     },
@@ -82,49 +102,24 @@ export function createEmailVerification(parts: FlowParts) {
   }
 }
 
-const isGenuine = (parts: FlowParts, { token, parameters, authorizeSig }: VerificationLink) =>
-  isToken(token) && parts.keyed.authorizeSig.verify(authorizeSig, token, parameters)
-
-async function find(parts: FlowParts, link: VerificationLink | undefined) {
-  if (!link || !isGenuine(parts, link)) return UNKNOWN
-  const found = await findLink(parts, 'email_verification', link.token, parts.sessions)
-  if (found && isSameRequest(found.token.parameters, link.parameters)) return found
-  // We signed these parameters, so the page may carry them on.
-  return { ...UNKNOWN, parameters: link.parameters }
-}
-
-async function open(
-  parts: FlowParts,
-  link: VerificationLink,
-  requester: Requester,
-  browser: string | undefined,
-): Promise<OpenedLink | LinkRefusal> {
-  const found = await find(parts, link)
-  if ('fault' in found) return found
-  const { token, account, end } = found
-  const state = verificationState(found)
-  if (found.state === 'usable' && state === 'used') return faultOf(token, 'verified')
-  if (state !== 'usable' || !account)
-    return refuse(parts, token, state === 'usable' ? 'changed' : state, requester, end)
-  return { username: account.username, token, ...(await loginsOf(parts, token, account, browser)) }
-}
-
-async function loginsOf(
+async function openedLink(
   { store: { pendingLogins }, sessions }: FlowParts,
-  { pendingLoginId: id }: Token,
+  token: Mailed<Token>,
   user: User,
   browser: string | undefined,
-): Promise<Pick<OpenedLink, 'login' | 'here'>> {
+): Promise<OpenedLink> {
+  const { pendingLoginId: id } = token
   const browserHash = browser === undefined ? undefined : hashToken(browser)
   const cutoffs = await sessions.readCutoffs(user.id)
   const valid = (login: PendingLogin | undefined) =>
     login && isLoginOf(login, user, cutoffs) ? login : undefined
   const login = id === undefined ? undefined : valid(await pendingLogins.find({ id }))
-  if (browserHash === undefined) return { login, here: undefined }
+  const opened = { username: user.username, token, login }
+  if (browserHash === undefined) return { ...opened, here: undefined }
   const own = login?.browserHash === browserHash ? login : undefined
-  if (own && isWaitingPage(own)) return { login, here: own }
+  if (own && isWaitingPage(own)) return { ...opened, here: own }
   const newest = await pendingLogins.find({ accountId: user.id, browserHash })
-  return { login, here: valid(newest) ?? own }
+  return { ...opened, here: valid(newest) ?? own }
 }
 
 const RECORDED = { used: 'already_verified', taken: 'address_taken' } as const

@@ -93,7 +93,7 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
 async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: string) {
   const { ctx, requester, opened } = opening
   const outcome = await parts.verification.confirm(opened, requester, goesOn)
-  if (outcome === 'confirmed') return true
+  if (outcome === 'verified') return true
   await showRefused(parts, ctx, outcome)
   return false
 }
