@@ -56,6 +56,7 @@ export function usersVoidingLinks(users: UserStore, store: AccountFlowsStore): U
     return found
   }
 
+  // Each looks its method up when it is called: a host may replace one.
   const needed = {
     findById: async (id) => voiding(await users.findById(id)),
     findByUsername: async (name) => voiding(await users.findByUsername(name)),
@@ -63,15 +64,20 @@ export function usersVoidingLinks(users: UserStore, store: AccountFlowsStore): U
     replacePasswordHash: (...of) => users.replacePasswordHash(...of),
     markEmailVerified: (...of) => users.markEmailVerified(...of),
   } satisfies Partial<UserStore>
-  const inAnyCase = users.findByUsernameInAnyCase?.bind(users)
-  const byEmail = users.findByEmail?.bind(users)
   const optional = {
-    start: users.start?.bind(users),
-    findByUsernameInAnyCase: inAnyCase && (async (name) => voiding(await inAnyCase(name))),
-    findByEmail: byEmail && (async (email) => voiding(await byEmail(email))),
-    setFirstPassword: users.setFirstPassword?.bind(users),
-    markEmailUnverified: users.markEmailUnverified?.bind(users),
-    replaceEmail: users.replaceEmail?.bind(users),
+    start: users.start && (async () => users.start?.()),
+    findByUsernameInAnyCase:
+      users.findByUsernameInAnyCase &&
+      (async (name) => voiding((await users.findByUsernameInAnyCase?.(name)) ?? [])),
+    findByEmail:
+      users.findByEmail && (async (email) => voiding((await users.findByEmail?.(email)) ?? [])),
+    setFirstPassword:
+      users.setFirstPassword && (async (...of) => (await users.setFirstPassword?.(...of)) ?? false),
+    markEmailUnverified:
+      users.markEmailUnverified &&
+      (async (...of) => (await users.markEmailUnverified?.(...of)) ?? false),
+    replaceEmail:
+      users.replaceEmail && (async (...of) => (await users.replaceEmail?.(...of)) ?? false),
   } satisfies { [Name in Exclude<keyof UserStore, keyof typeof needed>]: UserStore[Name] }
   return { ...needed, ...defined(optional) }
 }
