@@ -11,8 +11,8 @@ import type { SeenLogins } from '../oidc/seen-logins.ts'
 import { defined } from '../store/kind.ts'
 import { loginSecond } from '../store/cutoffs.ts'
 import type { BrowserCookie } from './browser.ts'
-import { isCrossSite } from './cross-site.ts'
 import { errorPage } from './pages.ts'
+import { isCrossSite } from './requester.ts'
 import { blockedPage, type BlockedLogin, type WaitingLoginParts } from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
