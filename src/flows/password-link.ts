@@ -5,8 +5,7 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkReason, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { refusePassword } from '../passwords/passwords.ts'
-import { endOf } from '../store/tokens.ts'
-import type { Token } from '../store/index.ts'
+import { endOf, type Token } from '../store/tokens.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
 import {
   faultOf,
