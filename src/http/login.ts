@@ -102,27 +102,23 @@ export function createLogin(parts: LoginParts): Login {
     return { result, blocked: await blockedLogin(parts, req, res, login.account, result) }
   }
 
-  async function showBlocked(
-    req: IncomingMessage,
-    res: ServerResponse,
-    blocked: BlockedLogin | NotKept,
-  ) {
+  /** `undefined`: the login is blocked, and a page was sent. */
+  async function unlessBlocked(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
+    const { result, blocked } = await checkLogin(req, res, login)
+    if (!blocked) return result
     const isKept = typeof blocked === 'object'
     pages.send(req, res, isKept ? await blockedPage(parts, blocked) : errorPage(blocked))
+    return undefined
   }
 
   return {
     loginStarted: () => loginSecond(clock.now()),
 
-    async blockUnverified(req, res, login) {
-      const { blocked } = await checkLogin(req, res, login)
-      if (blocked) await showBlocked(req, res, blocked)
-      return blocked !== undefined
-    },
+    blockUnverified: async (req, res, login) => !(await unlessBlocked(req, res, login)),
 
     async finishLogin(req, res, login) {
-      const { result, blocked } = await checkLogin(req, res, login)
-      await (blocked ? showBlocked(req, res, blocked) : interactions.finish(req, res, result))
+      const result = await unlessBlocked(req, res, login)
+      if (result) await interactions.finish(req, res, result)
     },
 
     async decideLogin(req, res, login) {

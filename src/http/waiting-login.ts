@@ -19,63 +19,68 @@ export interface WaitingLoginParts
 
 /** The page of a login that waits for its address to be verified: one form with a code and a button. */
 export function waitingLogin(parts: WaitingLoginParts): Route {
+  const { waitingLogins, verification, clients, resume, cooldown } = parts
+
+  /** The page goes on waiting, for a mail to the typed address. */
+  async function takeOtherAddress(visit: Visit, found: OpenLogin, typed = '') {
+    const { browser, requester } = visit
+    const { user, login } = found
+    const outcome = await waitingLogins.waitForOther(found, typed, requester)
+    const isReplaced = outcome === 'replaced'
+    if (isReplaced) await cooldown.count('email_verification', user.username, requester)
+    if (outcome === 'over' || isReplaced)
+      return show(parts, visit, await waitingLogins.find(login.id, browser), { isReplaced })
+    await show(parts, visit, found, { fault: { ...faultFrom(outcome, 'too_often'), typed } })
+  }
+
+  /** Goes on to the client if the address is verified. The right code verifies it. */
+  async function goOn(visit: Visit, found: OpenLogin, code = '') {
+    const { status, login } = found
+    if (status === 'verified') return finishWaiting(parts, visit, login)
+    if (code.trim() === '') return show(parts, visit, found, { fault: { reason: 'not_yet' } })
+    const outcome = await verification.confirmByCode(found, code, visit.requester)
+    if (outcome === 'right') return finishWaiting(parts, visit, login)
+    if (outcome !== 'over')
+      return show(parts, visit, found, { fault: faultFrom(outcome, 'too_many') })
+    const now = await waitingLogins.find(login.id, visit.browser)
+    await ('user' in now ? goOn(visit, now) : show(parts, visit, now))
+  }
+
+  /** The request goes back to the client, or to the login page. */
+  async function leave(visit: Visit, { id, captured }: PendingLogin, how: 'deny' | 'askAgain') {
+    const { ctx, next } = visit
+    const mayGoBack = await clients.mayFinish(ctx, captured)
+    const status = await waitingLogins.leave(id, async () => {
+      if (mayGoBack) await resume[how](ctx, next, captured)
+      return mayGoBack
+    })
+    if (status) await show(parts, visit, { status, captured })
+  }
+
   return {
     /** Shows the page again, as after a reload. Only its button goes on. */
     async get(visit) {
       const query = parseFields(visit.ctx.querystring, (name) => name === 'login')
-      await show(parts, visit, await find(parts, visit, query?.get('login')))
+      const id = query?.get('login') ?? ''
+      await show(parts, visit, await waitingLogins.find(id, visit.browser))
     },
 
     tooMany: 'email_verification_rejected',
     async post(visit, { fields }) {
       const action = fields.get('action')
-      const found = await find(parts, visit, fields.get('login'))
+      const found = await waitingLogins.find(fields.get('login') ?? '', visit.browser)
       if (!('user' in found)) return show(parts, visit, found)
-      if (action === 'replace_email')
-        return takeOtherAddress(parts, visit, found, fields.get('email'))
-      if (action === 'cancel') return leave(parts, visit, found.login, 'deny')
-      if (action === 'other_account') return leave(parts, visit, found.login, 'askAgain')
-      await goOn(parts, visit, found, fields.get('code'))
+      if (action === 'replace_email') return takeOtherAddress(visit, found, fields.get('email'))
+      if (action === 'cancel') return leave(visit, found.login, 'deny')
+      if (action === 'other_account') return leave(visit, found.login, 'askAgain')
+      await goOn(visit, found, fields.get('code'))
     },
   }
-}
-
-const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, id = '') =>
-  waitingLogins.find(id, browser)
-
-/** The page goes on waiting, for a mail to the typed address. */
-async function takeOtherAddress(
-  parts: WaitingLoginParts,
-  visit: Visit,
-  found: OpenLogin,
-  typed = '',
-) {
-  const { waitingLogins } = parts
-  const outcome = await waitingLogins.waitForOther(found, typed, visit.requester)
-  const isReplaced = outcome === 'replaced'
-  if (isReplaced)
-    await parts.cooldown.count('email_verification', found.user.username, visit.requester)
-  if (outcome === 'over' || isReplaced)
-    return show(parts, visit, await find(parts, visit, found.login.id), { isReplaced })
-  await show(parts, visit, found, { fault: { ...faultFrom(outcome, 'too_often'), typed } })
 }
 
 /** A number: milliseconds to wait. */
 const faultFrom = (outcome: WaitingFault['reason'] | number, tooMany: WaitingFault['reason']) =>
   typeof outcome === 'number' ? { reason: tooMany, waitMs: outcome } : { reason: outcome }
-
-/** Goes on to the client if the address is verified. The right code verifies it. */
-async function goOn(parts: WaitingLoginParts, visit: Visit, found: OpenLogin, code = '') {
-  const { status, login } = found
-  if (status === 'verified') return finishWaiting(parts, visit, login)
-  if (code.trim() === '') return show(parts, visit, found, { fault: { reason: 'not_yet' } })
-  const outcome = await parts.verification.confirmByCode(found, code, visit.requester)
-  if (outcome === 'right') return finishWaiting(parts, visit, login)
-  if (outcome !== 'over')
-    return show(parts, visit, found, { fault: faultFrom(outcome, 'too_many') })
-  const now = await find(parts, visit, login.id)
-  await ('user' in now ? goOn(parts, visit, now) : show(parts, visit, now))
-}
 
 // Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
 // Another login that verifies at the same moment comes too late to stop this one.
@@ -94,23 +99,6 @@ export async function finishWaiting(
   const status = await waitingLogins.inTurn(id, async () => {
     await resume.endForeignSession(ctx, captured.login.accountId)
     return resume.finishInWindow(ctx, next, captured)
-  })
-  if (status) await show(parts, visit, { status, captured })
-}
-
-/** The request goes back to the client, or to the login page. */
-async function leave(
-  parts: WaitingLoginParts,
-  visit: Visit,
-  { id, captured }: PendingLogin,
-  how: 'deny' | 'askAgain',
-) {
-  const { waitingLogins, clients, resume } = parts
-  const { ctx, next } = visit
-  const mayGoBack = await clients.mayFinish(ctx, captured)
-  const status = await waitingLogins.leave(id, async () => {
-    if (mayGoBack) await resume[how](ctx, next, captured)
-    return mayGoBack
   })
   if (status) await show(parts, visit, { status, captured })
 }
