@@ -13,7 +13,7 @@ import { loginSecond } from '../store/cutoffs.ts'
 import type { BrowserCookie } from './browser.ts'
 import { errorPage } from './pages.ts'
 import { isCrossSite } from './requester.ts'
-import { blockedPage, type BlockedLogin, type WaitingLoginParts } from './waiting-login.ts'
+import { blockedPage, type WaitingLoginParts } from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -95,11 +95,25 @@ interface LoginParts extends Pick<
 }
 
 export function createLogin(parts: LoginParts): Login {
-  const { interactions, pages, settings, oauthUrl, clock } = parts
+  const { interactions, waitingLogins, pages, settings, oauthUrl, clock } = parts
 
+  /** Keeps a login that has to wait, and asks for its link. Without `blocked`, the login may be finished. */
   async function checkLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
     const result = await resultOf(parts, login)
-    return { result, blocked: await blockedLogin(parts, req, res, login.account, result) }
+    const user = await unverifiedUser(parts, login.account)
+    if (!user) return { result }
+    if (isCrossSite(req, parts.origin)) return { result, blocked: 'refused' as const }
+
+    const captured = { ...(await interactions.capture(req, res)), login: result }
+    const waitsForMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
+    const isRemembered = result.remember !== false
+    const browser = parts.browserCookie.keep(req, res, isRemembered ? waitsForMs : undefined)
+    const requester = parts.requesterOf(req)
+    const waiting = await waitingLogins.block(user, captured, requester, browser)
+    if (!waiting) return { result, blocked: 'request_too_long' as const }
+    const waitMs = await parts.cooldown.count('email_verification', user.username, requester)
+    const awaited = await waitingLogins.awaitedOf(user)
+    return { result, blocked: { user, login: waiting, waitMs, awaited } }
   }
 
   /** `undefined`: the login is blocked, and a page was sent. */
@@ -133,33 +147,12 @@ export function createLogin(parts: LoginParts): Login {
   }
 }
 
-/** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
-async function blockedLogin(
-  parts: LoginParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  account: User | string,
-  result: LoginResult,
-): Promise<BlockedLogin | NotKept | undefined> {
-  const { waitingLogins, interactions, browserCookie, cooldown, settings } = parts
-  if (!settings().requireEmailVerification) return undefined
-  const user = await unverifiedUser(parts, account)
-  if (!user) return undefined
-  if (isCrossSite(req, parts.origin)) return 'refused'
-
-  const captured = { ...(await interactions.capture(req, res)), login: result }
-  const waitsForMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
-  const isRemembered = result.remember !== false
-  const browser = browserCookie.keep(req, res, isRemembered ? waitsForMs : undefined)
-  const requester = parts.requesterOf(req)
-  const login = await waitingLogins.block(user, captured, requester, browser)
-  if (!login) return 'request_too_long'
-  const waitMs = await cooldown.count('email_verification', user.username, requester)
-  return { user, login, waitMs, awaited: await waitingLogins.awaitedOf(user) }
-}
-
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
-async function unverifiedUser({ users, waitingLogins }: LoginParts, account: User | string) {
+async function unverifiedUser(
+  { users, waitingLogins, settings }: LoginParts,
+  account: User | string,
+) {
+  if (!settings().requireEmailVerification) return undefined
   const given = typeof account === 'string' ? await users.findById(account) : account
   if (!given || !waitingLogins.mustVerify(given)) return undefined
   // Some hosts remove the hash from the user that their login hands on.
