@@ -11,7 +11,7 @@ import type { SeenLogins } from '../oidc/seen-logins.ts'
 import { defined } from '../store/kind.ts'
 import { loginSecond } from '../store/cutoffs.ts'
 import type { BrowserCookie } from './browser.ts'
-import { errorPage } from './pages.ts'
+import { errorPage, type PageParts } from './pages.ts'
 import { isCrossSite } from './requester.ts'
 import { blockedPage, type WaitingLoginParts } from './waiting-login.ts'
 
@@ -80,10 +80,7 @@ export interface Login {
   ): Promise<LoginDecision>
 }
 
-interface LoginParts extends Pick<
-  WaitingLoginParts,
-  'pages' | 'clients' | 'settings' | 'waitingLogins' | 'cooldown'
-> {
+interface LoginParts extends PageParts, Pick<WaitingLoginParts, 'waitingLogins' | 'cooldown'> {
   interactions: Interactions
   sessions: Pick<SeenLogins, 'cutoffsSeenAtLogin'>
   users: UserStore

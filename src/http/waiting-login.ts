@@ -84,11 +84,8 @@ const faultFrom = (outcome: WaitingFault['reason'] | number, tooMany: WaitingFau
 
 // Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
 // Another login that verifies at the same moment comes too late to stop this one.
-export async function finishWaiting(
-  parts: WaitingLoginParts,
-  visit: Visit,
-  { id, captured }: PendingLogin,
-) {
+export async function finishWaiting(parts: WaitingLoginParts, visit: Visit, login: PendingLogin) {
+  const { id, captured } = login
   const { ctx, next } = visit
   const { waitingLogins, clients, resume, pages } = parts
   // The device already has its answer.
@@ -108,7 +105,7 @@ async function show(
   parts: WaitingLoginParts,
   visit: Visit,
   found: OpenLogin | ClosedLogin,
-  told: Pick<BlockedLogin, 'fault' | 'isReplaced'> = {},
+  told: Pick<Blocked, 'fault' | 'isReplaced'> = {},
 ) {
   const { ctx, requester } = visit
   const { pages, clients, cooldown, resume } = parts
@@ -126,16 +123,12 @@ async function show(
 }
 
 /** A login that waits, and what else its page says. */
-export type BlockedLogin = Pick<OpenLogin, 'user' | 'login' | 'awaited'> &
+type BlockedLogin = Pick<OpenLogin, 'user' | 'login' | 'awaited'> &
   Pick<Blocked, 'waitMs' | 'isReplaced' | 'fault'>
 
 /** The verification page in mode `blocked` (4.8), or in mode `ended` of a login that is over. */
 export async function blockedPage(
-  {
-    clients,
-    settings,
-    waitingLogins,
-  }: Pick<WaitingLoginParts, 'clients' | 'settings' | 'waitingLogins'>,
+  { clients, settings, waitingLogins }: PageParts & Pick<Flows, 'waitingLogins'>,
   { user, login, awaited, ...told }: BlockedLogin,
 ): Promise<Page<'verify-email'>> {
   const { id, captured } = login
