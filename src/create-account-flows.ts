@@ -14,7 +14,7 @@ import { usersVoidingLinks } from './flows/void-links.ts'
 import { createBrowserCookie } from './http/browser.ts'
 import { createDispatcher } from './http/dispatcher.ts'
 import { loadBodyReader } from './http/input.ts'
-import { createLogin, createLoginBlock } from './http/login.ts'
+import { createLogin } from './http/login.ts'
 import { createLoginPassword } from './http/login-password.ts'
 import { createCooldown, createMailForms } from './http/mail-forms.ts'
 import { hashQueueOf, requesterOf as requesterBehind } from './http/requester.ts'
@@ -130,8 +130,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     clients: notifications,
     requesterOf,
   })
-  const { passwordReset, invitation, verification, waitingLogins, notMe } = flows
-  const unfinished = { resets: passwordReset, invitations: invitation }
+  const { waitingLogins } = flows
+  const unfinished = { resets: flows.passwordReset, invitations: flows.invitation }
   const maintained = { settingsKeeper, keyRing, unfinished, mailQueue }
   const maintenance = createMaintenance({ ...maintained, ...common })
 
@@ -148,29 +148,14 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const receiving = { limits, requesterOf, browserCookie, origin, oauthPath, trustedProxies }
   const routes = createDispatcher(
     { pages, ...receiving, ...common },
-    createRoutes(
-      { ...shown, passwordReset, invitation, loginPage, log },
-      { ...shown, verification, waitingLogins, resume, sessions, clock },
-      { pages, notMe },
-      views,
-    ),
+    createRoutes({ ...shown, ...flows, loginPage, resume, sessions, clock, log }, views),
   )
   const added = { sessions, policy, loginPage, routes, pages, browserCookie }
 
   // The end of a login at the host's own page.
   const interactions = createInteractions(provider)
-  const block = createLoginBlock({
-    waitingLogins,
-    users,
-    interactions,
-    browserCookie,
-    requesterOf,
-    cooldown,
-    origin,
-    settings,
-  })
-  const ways = { interactions, block, clients, pages, oauthUrl }
-  const login = createLogin({ ...ways, sessions, clock })
+  const ways = { interactions, sessions, waitingLogins, oauthUrl }
+  const login = createLogin({ ...shown, ...receiving, ...ways, users, clock })
 
   // What admins see.
   const adminApi = createAdminApi(

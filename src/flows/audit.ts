@@ -11,9 +11,24 @@ export type AuditEvents = EventEmitter<
   { audit: [AuditEvent] } & { [Type in AuditEventType]: [AuditEventOf<Type>] }
 >
 
+type Listener = ReturnType<AuditEvents['rawListeners']>[number]
+
+const LOG_EVERY_MS = 60_000
+
 export function createAudit(store: AuditLog, keepMs: () => number, clock: Clock, log: Log) {
   const events: AuditEvents = new EventEmitter()
-  const failed = failureLog(log, clock)
+  const known = new WeakMap<Listener, { failures: number; saidAt: number }>()
+
+  /** Logs at most once a minute for each listener, because a broken one may fail at every event. */
+  function logFailure(listener: Listener, { type }: AuditEvent, error: unknown) {
+    const at = clock.now().getTime()
+    const { failures: before = 0, saidAt = -Infinity } = known.get(listener) ?? {}
+    const failures = before + 1
+    const isSaid = Math.abs(at - saidAt) < LOG_EVERY_MS
+    known.set(listener, { failures, saidAt: isSaid ? saidAt : at })
+    if (isSaid) return
+    log('error', 'a listener of the audit events failed', { type, failures, ...detailsOf(error) })
+  }
 
   // Not by `emit`: it stops at the first listener that throws.
   async function call(listener: Listener, event: AuditEvent) {
@@ -21,7 +36,7 @@ export function createAudit(store: AuditLog, keepMs: () => number, clock: Clock,
       // A copy, as a listener may change it.
       await Reflect.apply(listener, events, [structuredClone(event)])
     } catch (error) {
-      failed(listener, event, error)
+      logFailure(listener, event, error)
     }
   }
 
@@ -36,24 +51,6 @@ export function createAudit(store: AuditLog, keepMs: () => number, clock: Clock,
       for (const name of ['audit', event.type] as const)
         for (const listener of events.rawListeners(name)) void call(listener, event)
     },
-  }
-}
-
-type Listener = ReturnType<AuditEvents['rawListeners']>[number]
-
-const LOG_EVERY_MS = 60_000
-
-/** Logs at most once a minute for each listener, because a broken one may fail at every event. */
-function failureLog(log: Log, { now }: Clock) {
-  const known = new WeakMap<Listener, { failures: number; saidAt: number }>()
-  return (listener: Listener, { type }: AuditEvent, error: unknown) => {
-    const at = now().getTime()
-    const { failures: before = 0, saidAt = -Infinity } = known.get(listener) ?? {}
-    const failures = before + 1
-    const isSaid = Math.abs(at - saidAt) < LOG_EVERY_MS
-    known.set(listener, { failures, saidAt: isSaid ? saidAt : at })
-    if (isSaid) return
-    log('error', 'a listener of the audit events failed', { type, failures, ...detailsOf(error) })
   }
 }
 

@@ -4,20 +4,22 @@ import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { isSameRequest, parametersOf, type VerificationReason } from '../contract/parameters.ts'
 import type { VerificationLink } from '../crypto/verification-link.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
-import { isVerified } from './account.ts'
+import { defined } from '../store/kind.ts'
+import { isTaken, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
   faultOf,
   findLink,
+  MAX_MAILED,
   requestRenewal,
   UNKNOWN,
   verificationState,
   type LinkContext,
 } from './link-state.ts'
 import { codeOf, tryCode } from './login-code.ts'
-import type { Mailed, OpenLogin } from './other-address.ts'
+import { replaceEmail, type Mailed, type OpenLogin } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
-import { verifyAddress } from './verify-address.ts'
+import { wasVoided } from './void-links.ts'
 import { isLoginOf, isWaitingPage } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */
@@ -34,31 +36,54 @@ export interface OpenedLink {
 export type LinkRefusal = LinkContext & { fault: VerificationReason | 'verified' }
 
 export function createEmailVerification(parts: FlowParts) {
-  const { users } = parts
-  return {
-    /** Whether we signed exactly this link (5.4). */
-    isGenuine: isGenuine.bind(undefined, parts),
+  const { users, keyed, sessions } = parts
 
-    open: open.bind(undefined, parts),
+  /** Whether we signed exactly this link (5.4). */
+  const isGenuine = ({ token, parameters, authorizeSig }: VerificationLink) =>
+    isToken(token) && keyed.authorizeSig.verify(authorizeSig, token, parameters)
+
+  async function find(link: VerificationLink | undefined) {
+    if (!link || !isGenuine(link)) return UNKNOWN
+    const found = await findLink(parts, 'email_verification', link.token, sessions)
+    if (found && isSameRequest(found.token.parameters, link.parameters)) return found
+    // We signed these parameters, so the page may carry them on.
+    return { ...UNKNOWN, parameters: link.parameters }
+  }
+
+  return {
+    isGenuine,
+
+    async open(link: VerificationLink, by: Requester, browser: string | undefined) {
+      const found = await find(link)
+      if ('fault' in found) return found
+      const { token, account, end } = found
+      const state = verificationState(found)
+      if (found.state === 'usable' && state === 'used') return faultOf(token, 'verified')
+      if (state === 'usable' && account) return openedLink(parts, token, account, browser)
+      return refuse(parts, token, state === 'usable' ? 'changed' : state, by, end)
+    },
 
     /** The code of the link's login. `undefined`: the login does not wait any more. */
     codeOf: async ({ login, token }: OpenedLink) =>
       login && isWaitingPage(login) ? codeOf(parts, login, token) : undefined,
 
-    async renew(link: VerificationLink, by: Requester, form?: string) {
-      const found = await find(parts, link)
+    async renew(
+      link: VerificationLink | undefined,
+      by: Requester,
+      form?: string,
+    ): Promise<LinkContext | LinkRefusal> {
+      const found = await find(link)
       if ('fault' in found) return found
       const { token } = found
       const state = verificationState(found)
       if (state !== 'expired' && state !== 'usable') return refuse(parts, token, state, by)
-      const context = await requestRenewal(parts, 'email_verification', token, by, form)
-      return { fault: undefined, ...context }
+      return requestRenewal(parts, 'email_verification', token, by, form)
     },
 
     /** Verifies the address, and ends the waiting logins of the account, except `goesOn`. It refuses if another request was first. */
     async confirm({ token, login }: OpenedLink, by: Requester, goesOn = login?.id) {
       const outcome = await verifyAddress(parts, token, by, goesOn)
-      if (outcome === 'verified') return 'confirmed'
+      if (outcome === 'verified') return outcome
       const isUsed = isVerified(token, await users.findById(token.userId))
       return refuse(parts, token, isUsed ? 'used' : outcome, by)
     },
@@ -77,49 +102,24 @@ export function createEmailVerification(parts: FlowParts) {
   }
 }
 
-const isGenuine = (parts: FlowParts, { token, parameters, authorizeSig }: VerificationLink) =>
-  isToken(token) && parts.keyed.authorizeSig.verify(authorizeSig, token, parameters)
-
-async function find(parts: FlowParts, link: VerificationLink) {
-  if (!isGenuine(parts, link)) return UNKNOWN
-  const found = await findLink(parts, 'email_verification', link.token, parts.sessions)
-  if (found && isSameRequest(found.token.parameters, link.parameters)) return found
-  // We signed these parameters, so the page may carry them on.
-  return { ...UNKNOWN, parameters: link.parameters }
-}
-
-async function open(
-  parts: FlowParts,
-  link: VerificationLink,
-  requester: Requester,
-  browser: string | undefined,
-): Promise<OpenedLink | LinkRefusal> {
-  const found = await find(parts, link)
-  if ('fault' in found) return found
-  const { token, account, end } = found
-  const state = verificationState(found)
-  if (found.state === 'usable' && state === 'used') return faultOf(token, 'verified')
-  if (state !== 'usable' || !account)
-    return refuse(parts, token, state === 'usable' ? 'changed' : state, requester, end)
-  return { username: account.username, token, ...(await loginsOf(parts, token, account, browser)) }
-}
-
-async function loginsOf(
+async function openedLink(
   { store: { pendingLogins }, sessions }: FlowParts,
-  { pendingLoginId: id }: Token,
+  token: Mailed<Token>,
   user: User,
   browser: string | undefined,
-): Promise<Pick<OpenedLink, 'login' | 'here'>> {
+): Promise<OpenedLink> {
+  const { pendingLoginId: id } = token
   const browserHash = browser === undefined ? undefined : hashToken(browser)
   const cutoffs = await sessions.readCutoffs(user.id)
   const valid = (login: PendingLogin | undefined) =>
     login && isLoginOf(login, user, cutoffs) ? login : undefined
   const login = id === undefined ? undefined : valid(await pendingLogins.find({ id }))
-  if (browserHash === undefined) return { login, here: undefined }
+  const opened = { username: user.username, token, login }
+  if (browserHash === undefined) return { ...opened, here: undefined }
   const own = login?.browserHash === browserHash ? login : undefined
-  if (own && isWaitingPage(own)) return { login, here: own }
+  if (own && isWaitingPage(own)) return { ...opened, here: own }
   const newest = await pendingLogins.find({ accountId: user.id, browserHash })
-  return { login, here: valid(newest) ?? own }
+  return { ...opened, here: valid(newest) ?? own }
 }
 
 const RECORDED = { used: 'already_verified', taken: 'address_taken' } as const
@@ -137,4 +137,54 @@ async function refuse(
   const event = eventBy(clock, token, by, `rejected:${token.id}:${recorded}:${hour}`)
   await audit({ ...event, type: 'email_verification_rejected', reason: recorded })
   return faultOf(token, reason)
+}
+
+/**
+ * Verifies the address of a proof: of a link, or of the code of a login. `taken`: another account has the other address, which only the owner
+ * of its mailbox is told. `changed`: another request verified the address, or its links were voided just now.
+ */
+async function verifyAddress(
+  parts: FlowParts,
+  proof: Mailed<Pick<Token, 'id' | 'userId' | 'email' | 'addressId' | 'parameters'>>,
+  by: Requester,
+  goesOn: string | undefined,
+): Promise<'verified' | 'taken' | 'changed'> {
+  const { users, store, audit, clock, log } = parts
+  const { verificationTokens, pendingLogins } = store
+  const { id, userId, email, addressId, otherEmail } = proof
+  const endOthers = () =>
+    pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
+  // The link, or all links of the login with the code. By their mark, "This wasn't me" finds that they verified.
+  const isOurs = (token: Token) =>
+    token.id === id || (token.pendingLoginId === id && token.addressId === addressId)
+  const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
+  const isEnded = async () => (await ours()).some(wasVoided)
+  if (otherEmail !== undefined) {
+    if (await isTaken(users, userId, otherEmail)) return 'taken'
+    // A replaced address cannot be taken back.
+    if (await isEnded()) return 'changed'
+  }
+  // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
+  await endOthers()
+  const outcome =
+    otherEmail === undefined
+      ? await users.markEmailVerified(userId, email)
+      : await replaceEmail(parts, userId, email, otherEmail)
+  if (!outcome || outcome === 'taken') return outcome || 'changed'
+  for (const token of await ours()) await verificationTokens.use(token, clock.now(), otherEmail)
+  // Its page still goes on: the account has this address by now.
+  if (goesOn && otherEmail) await pendingLogins.change({ id: goesOn }, { email: otherEmail })
+  await endOthers()
+  // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one of them sees the other.
+  if (await isEnded()) {
+    await users.markEmailUnverified?.(userId, otherEmail ?? email)
+    return 'changed'
+  }
+  const details = otherEmail === undefined ? undefined : ({ address: 'replaced' } as const)
+  const event = { ...eventBy(clock, proof, by, `verified:${id}`), ...defined({ details }) }
+  // If this fails, the login still finishes, because the link is used up.
+  await audit({ ...event, type: 'email_verification_completed' }).catch((error: unknown) =>
+    log('error', 'a verification was not recorded', { error: String(error) }),
+  )
+  return 'verified'
 }

@@ -1,7 +1,6 @@
 /** The state of a mailed link, by its record and its account. It is the same for all kinds of links. */
 import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import { requestMail } from './request-mail.ts'
 import type { LinkEnd, LinkReason, Requester, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
@@ -9,6 +8,7 @@ import type { Token, TokenStore } from '../store/index.ts'
 import { isUnchanged, isVerified } from './account.ts'
 import { awaitedOf, withAddresses, type AwaitedAddress } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
+import { requestMail } from './request-mail.ts'
 
 export type LinkState = 'usable' | Exclude<LinkReason, 'unknown'>
 

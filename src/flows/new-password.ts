@@ -1,6 +1,5 @@
 /** The effects of a link's new password, in the order of 3.3: it is set, all sessions end, the owner gets a mail. */
 import { isForFirst } from '../crypto/password.ts'
-import { requestPasswordNotice } from './request-mail.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
@@ -10,6 +9,7 @@ import { eventBy } from './audit.ts'
 import { forgetWrongCodes } from './login-code.ts'
 import { awaitedOf } from './other-address.ts'
 import type { FlowParts, PasswordLinkParts } from './parts.ts'
+import { requestPasswordNotice } from './request-mail.ts'
 
 /** `maintenance`: another process finishes the link of a dead one. */
 type Finisher = 'request' | 'maintenance'

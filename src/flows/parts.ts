@@ -3,12 +3,10 @@ import type { Clock } from '../clock.ts'
 import type { AuditEvent, EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
 import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
 import type { Keyed } from '../crypto/keyed.ts'
-import type { RequestParts } from './request-mail.ts'
 import type { Log } from '../log.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
 import type { Settings } from '../settings/table.ts'
-import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
-import type { AccountFlowsStore } from '../store/index.ts'
+import type { AccountFlowsStore, SessionCutoffs, SessionEnd } from '../store/index.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 
 /** What flows, mails, pages and the admin API all get. */
@@ -20,8 +18,10 @@ export interface CommonParts {
   log: Log
 }
 
-export interface FlowParts extends CommonParts, RequestParts {
+export interface FlowParts extends CommonParts {
   store: AccountFlowsStore
+  /** Its `add` also wakes the workers. */
+  mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
   users: UserStore
   passwords: Pick<PasswordRules, 'isAsked' | 'validate'> & {
     /** @param by - decides the place in the queue. */

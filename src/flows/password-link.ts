@@ -5,8 +5,7 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkReason, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { refusePassword } from '../passwords/passwords.ts'
-import { endOf } from '../store/tokens.ts'
-import type { Token } from '../store/index.ts'
+import { endOf, type Token } from '../store/tokens.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
 import {
   faultOf,
@@ -21,8 +20,6 @@ import {
 import { auditRejected, finishPassword } from './new-password.ts'
 import type { FlowParts, PasswordLinkParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
-
-export type PasswordLink = ReturnType<typeof createPasswordLink>
 
 /** A mailed link opens a form that sets a password: for a reset (3.1) or an invitation (3.4). */
 export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind) {

@@ -1,19 +1,12 @@
 /** Where a mail is requested: each request is a job, which a worker of `mail/` takes. */
-import type { Clock } from '../clock.ts'
 import { idOf, newId } from '../crypto/token.ts'
 import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
-import type { Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { defined, WEEK_MS } from '../store/kind.ts'
-import type { AccountFlowsStore, NewMailJob } from '../store/index.ts'
-import type { Settings } from '../settings/table.ts'
+import type { NewMailJob } from '../store/index.ts'
+import type { FlowParts } from './parts.ts'
 
-export interface RequestParts {
-  /** Its `add` also wakes the workers. */
-  mailQueue: Pick<AccountFlowsStore['outbox'], 'add'>
-  settings(): Settings
-  clock: Clock
-}
+type RequestParts = Pick<FlowParts, 'mailQueue' | 'settings' | 'clock'>
 
 /** No username or address is longer (RFC 5321, 4.5.3.1.3). A longer text is never looked up. */
 export const MAX_IDENTIFIER_LENGTH = 254
@@ -38,28 +31,26 @@ export interface MailRequest extends Pick<
  * work does not slow down the next request. Once its link would be dead, the mail is of no use. Returns the id of the job.
  */
 export async function requestMail(
-  { mailQueue, settings, clock }: RequestParts,
+  parts: RequestParts,
   kind: LinkKind,
   { form, ...request }: MailRequest,
 ): Promise<string> {
+  const { settings, clock } = parts
   const { identifier, accountId, pendingLoginId } = request
-  const now = clock.now()
-  const week = Math.floor(now.getTime() / WEEK_MS)
+  const week = Math.floor(clock.now().getTime() / WEEK_MS)
   // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail.
   const idOfForm = form && idOf([form, kind, identifier, accountId, pendingLoginId, week])
   const id = idOfForm ?? newId()
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
-  await mailQueue.add({
+  const job = {
     ...request,
     kind,
-    requester: keptRequester(request.requester),
     // One more character shows that the text was too long. It still becomes a job like the others.
     identifier: identifier?.slice(0, MAX_IDENTIFIER_LENGTH + 1),
     id,
     ...(form !== undefined && { keepsId: true }),
-    notBefore: new Date(now.getTime() + DUE_AFTER_MS),
-    expiresAt: new Date(now.getTime() + Math.max(lifetimeMs, MIN_JOB_LIFE_MS)),
-  })
+  }
+  await addJob(parts, job, DUE_AFTER_MS, Math.max(lifetimeMs, MIN_JOB_LIFE_MS))
   return id
 }
 
@@ -90,18 +81,10 @@ export function requestPasswordNotice(
 }
 
 /** The notice goes to `sendTo`, whatever the account's address is by then. */
-export function requestNotice(
-  { mailQueue, clock }: RequestParts,
+export const requestNotice = (
+  parts: RequestParts,
   notice: Notice & Pick<NewMailJob, 'kind' | 'keepsId'>,
-): Promise<void> {
-  const now = clock.now()
-  return mailQueue.add({
-    ...notice,
-    requester: keptRequester(notice.requester),
-    notBefore: now,
-    expiresAt: new Date(now.getTime() + NOTICE_LIFE_MS),
-  })
-}
+) => addJob(parts, notice, 0, NOTICE_LIFE_MS)
 
 /** What a notice reports. Its id is `changed:` or `first:`, then the id of the end, by which the signed-out apps are found. */
 export function endOfNotice({ id }: { id: string }) {
@@ -109,11 +92,23 @@ export function endOfNotice({ id }: { id: string }) {
   return { endId, isByHost: endId.startsWith(BY_HOST), isFirst: id.startsWith(OF_FIRST) }
 }
 
-/** The part of a requester that a job keeps. Strangers may have sent any text. */
-function keptRequester({ uiLocales, acceptLanguage, ...requester }: Requester): Requester {
+/** Keeps only tags of the languages of the requester: strangers may have sent any text. */
+function addJob(
+  { mailQueue, clock }: RequestParts,
+  job: Omit<NewMailJob, 'notBefore' | 'expiresAt'>,
+  dueAfterMs: number,
+  lifeMs: number,
+): Promise<void> {
+  const now = clock.now().getTime()
+  const { uiLocales = '', acceptLanguage = '', ...requester } = job.requester
   const languages = {
-    uiLocales: keptTags(askedTags(uiLocales ?? ''), ' '),
-    acceptLanguage: keptTags(acceptedTags(acceptLanguage ?? ''), ','),
+    uiLocales: keptTags(askedTags(uiLocales), ' '),
+    acceptLanguage: keptTags(acceptedTags(acceptLanguage), ','),
   }
-  return { ...requester, ...defined(languages) }
+  return mailQueue.add({
+    ...job,
+    requester: { ...requester, ...defined(languages) },
+    notBefore: new Date(now + dueAfterMs),
+    expiresAt: new Date(now + lifeMs),
+  })
 }

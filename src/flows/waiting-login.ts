@@ -1,12 +1,10 @@
 /** A login that waits for its address to be verified (3.2). It goes on once, with the original request of the client. */
 import { passwordDigest } from '../crypto/password.ts'
-import { hashToken, idOf, isToken, newId } from '../crypto/token.ts'
-import { isInTime, isVoid, type CapturedRequest } from '../store/logins.ts'
-import { isEnded, type SessionCutoffs } from '../store/cutoffs.ts'
+import { hashToken, idOf, newId } from '../crypto/token.ts'
 import type { Requester, User } from '../contract/index.ts'
 import { parametersOf } from '../contract/parameters.ts'
-import { requestMail } from './request-mail.ts'
-import type { PendingLogin } from '../store/index.ts'
+import { isEnded, type SessionCutoffs } from '../store/cutoffs.ts'
+import { isInTime, isVoid, type CapturedRequest, type PendingLogin } from '../store/logins.ts'
 import { isUnchanged } from './account.ts'
 import {
   awaitedOf,
@@ -17,6 +15,7 @@ import {
   type OpenLogin,
 } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
+import { requestMail } from './request-mail.ts'
 
 /** The most waiting logins of one account; the newest stay. Otherwise a stranger who knows the password could keep the owner out. */
 const MAX_LOGINS = 10
@@ -78,7 +77,7 @@ export function createWaitingLogins(parts: FlowParts) {
   const { pendingLogins } = store
 
   async function findOwn(id: string, browser: string | undefined) {
-    if (browser === undefined || !isToken(browser)) return undefined
+    if (browser === undefined) return undefined
     const pending = await pendingLogins.find({ id })
     if (pending?.browserHash !== hashToken(browser)) return undefined
     return isInTime(pending, clock) ? pending : undefined
@@ -123,10 +122,12 @@ export function createWaitingLogins(parts: FlowParts) {
     },
 
     /** What the page shows of the address of the user, and whether it takes another one. */
-    addressOf: async (user: User, awaited?: AwaitedAddress) => ({
-      sentTo: (awaited ?? (await awaitedOf(parts, user)))?.email ?? user.email ?? undefined,
+    addressOf: (user: User, awaited: AwaitedAddress | undefined) => ({
+      sentTo: awaited?.email ?? user.email ?? undefined,
       mayReplaceEmail: mayReplaceEmail(parts, user),
     }),
+
+    awaitedOf: (user: User) => awaitedOf(parts, user),
 
     waitForOther: waitForOther.bind(undefined, parts),
 

@@ -2,22 +2,28 @@
  * Answers our paths: it refuses forms of other sites and too many forms, reads the form, and calls the page of the path. This folder never
  * knows how records are stored and mails are sent; of the provider, only what `oidc/` offers.
  */
+import { Server, type Socket } from 'node:net'
 import type { Context, Middleware, Next } from 'koa'
+import type { AuditEvent, Requester } from '../contract/index.ts'
 import { parametersFrom } from '../contract/parameters.ts'
-import type { Requester } from '../contract/index.ts'
+import { newId } from '../crypto/token.ts'
+import type { CommonParts } from '../flows/parts.ts'
+import { isLoopbackHost } from '../settings/addresses.ts'
+import type { RateLimits } from '../store/index.ts'
 import type { BrowserCookie } from './browser.ts'
-import { isCrossSite } from './cross-site.ts'
 import { idIn, readForm, uiLocalesIn, type SentForm } from './input.ts'
 import { pathOf as pathOfRequest } from './mount.ts'
 import type { Pages } from './pages.ts'
-import { createRequestLimit, type RequestLimitParts, type TooMany } from './request-limit.ts'
+import { isCrossSite, networkOf } from './requester.ts'
+
+const MINUTE_MS = 60_000
 
 export type Post = (visit: Visit, form: SentForm) => Promise<void>
 
 interface FormRoute {
   post: Post
-  /** The event that is recorded, once for each network and window, if too many forms come. */
-  tooMany: TooMany
+  /** The event that is recorded, once for each network and minute, for the first form over the limit. */
+  tooMany: Extract<AuditEvent, { reason: 'too_many_requests' }>['type']
 }
 
 /** The methods that a path answers; GET answers HEAD too. */
@@ -31,7 +37,9 @@ export interface Visit {
   browser: string | undefined
 }
 
-interface DispatcherParts extends RequestLimitParts {
+interface DispatcherParts extends CommonParts {
+  limits: RateLimits
+  trustedProxies: number
   pages: Pages
   requesterOf(req: Context['req']): Requester
   browserCookie: BrowserCookie
@@ -49,9 +57,9 @@ export function createDispatcher(
   const secondsToWait = createRequestLimit(parts)
 
   // Other sites are refused before the form is counted. Otherwise they could use up the limit of a user.
-  async function refusalOf(visit: Visit, { tooMany }: FormRoute) {
+  async function refusalOf(visit: Visit, route: FormRoute) {
     if (isCrossSite(visit.ctx.req, origin)) return 'refused'
-    const seconds = await secondsToWait(visit.ctx, visit.requester, tooMany)
+    const seconds = await secondsToWait(visit, route)
     if (seconds === undefined) return undefined
     visit.ctx.set('Retry-After', String(seconds))
     return 'too_many_requests'
@@ -97,6 +105,47 @@ export function createDispatcher(
       pages.showFailure(ctx, error, from)
     }
   }
+}
+
+/**
+ * The limit of forms from one network (`requests_per_ip_per_minute`). All forms share one bucket. It does not read the form, so its answer
+ * says nothing about an account. It returns for how many seconds the network has to wait. `undefined`: it is within the limit.
+ */
+function createRequestLimit(parts: DispatcherParts) {
+  const { limits, trustedProxies, settings, audit, clock, log } = parts
+  let hasWarned = false
+
+  function warnOfUndeclaredProxy(ctx: Context) {
+    if (hasWarned || trustedProxies > 0) return
+    if (ctx.get('X-Forwarded-For') === '' && ctx.get('Forwarded') === '') return
+    hasWarned = true
+    log(
+      'warn',
+      'a request has the header of a proxy, but trustedProxies is 0. Behind a proxy, set trustedProxies: without it, limits by IP address do not work',
+    )
+  }
+
+  // Behind an undeclared proxy on this machine, all clients would share one bucket.
+  const isExempt = ({ socket }: Context['req']) =>
+    trustedProxies === 0 && (isLoopbackHost(socket.remoteAddress ?? '') || isUnixSocket(socket))
+
+  return async ({ ctx, requester }: Visit, { tooMany: type }: FormRoute) => {
+    warnOfUndeclaredProxy(ctx)
+    const { requestsPerIpPerMinute: max } = settings()
+    if (max === 0 || isExempt(ctx.req)) return undefined
+    const key = `requests:${networkOf(requester.address)}`
+    const { count, msToEnd } = await limits.hit(key, MINUTE_MS, max)
+    if (count <= max) return undefined
+    if (count === max + 1)
+      await audit({ id: newId(), type, at: clock.now(), reason: 'too_many_requests', ...requester })
+    return Math.max(1, Math.ceil(msToEnd / 1000))
+  }
+}
+
+// Asks the server, because a closed connection has no address either.
+function isUnixSocket(socket: Socket): boolean {
+  const server: unknown = Reflect.get(socket, 'server')
+  return server instanceof Server && typeof server.address() === 'string'
 }
 
 // Compares only the end of the path, because a proxy may strip the path of the base URL.

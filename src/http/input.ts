@@ -1,8 +1,7 @@
 /** What was sent to us: the fields of a form, the link in an address, the body of a request. */
 import { isUtf8 } from 'node:buffer'
 import type { Context } from 'koa'
-import { parametersFrom } from '../contract/parameters.ts'
-import type { RequestParameters, Requester } from '../contract/index.ts'
+import { parametersFrom, type RequestParameters, type Requester } from '../contract/parameters.ts'
 import { isId, isToken } from '../crypto/token.ts'
 import {
   SIGNED,

@@ -1,23 +1,19 @@
 /** What the login page of a host calls. It keeps a login that has to wait, and finishes the others. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../clock.ts'
-import type { LoginResult } from '../store/logins.ts'
 import type { Requester, User, UserStore } from '../contract/index.ts'
 import { hashOf } from '../contract/users.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { must } from '../errors.ts'
-import { KEEP_LOGIN_MS } from '../store/logins.ts'
-import type { Clients } from '../oidc/clients.ts'
+import { KEEP_LOGIN_MS, type LoginResult } from '../store/logins.ts'
 import type { Interactions } from '../oidc/interactions.ts'
 import type { SeenLogins } from '../oidc/seen-logins.ts'
 import { defined } from '../store/kind.ts'
 import { loginSecond } from '../store/cutoffs.ts'
-import type { Settings } from '../settings/table.ts'
 import type { BrowserCookie } from './browser.ts'
-import { isCrossSite } from './cross-site.ts'
-import type { Cooldown } from './mail-forms.ts'
-import { errorPage, type Pages } from './pages.ts'
-import { blockedPage, type BlockedLogin, type WaitingLogins } from './waiting-login.ts'
+import { errorPage, type PageParts } from './pages.ts'
+import { isCrossSite } from './requester.ts'
+import { blockedPage, type WaitingLoginParts } from './waiting-login.ts'
 
 /** A clock that is set back during a request is no reason to refuse a login. */
 const CLOCK_STEP_SECONDS = 60
@@ -84,99 +80,76 @@ export interface Login {
   ): Promise<LoginDecision>
 }
 
-interface LoginParts {
+interface LoginParts extends PageParts, Pick<WaitingLoginParts, 'waitingLogins' | 'cooldown'> {
   interactions: Interactions
   sessions: Pick<SeenLogins, 'cutoffsSeenAtLogin'>
-  block: ReturnType<typeof createLoginBlock>
-  clients: Clients
-  pages: Pages
+  users: UserStore
+  browserCookie: BrowserCookie
+  requesterOf(req: IncomingMessage): Requester
+  origin: string
   oauthUrl: string
   clock: Clock
 }
 
 export function createLogin(parts: LoginParts): Login {
-  const { interactions, block, clients, pages, oauthUrl, clock } = parts
+  const { interactions, waitingLogins, pages, settings, oauthUrl, clock } = parts
 
+  /** Keeps a login that has to wait, and asks for its link. Without `blocked`, the login may be finished. */
   async function checkLogin(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
     const result = await resultOf(parts, login)
-    return { result, blocked: await block(req, res, login.account, result) }
+    const user = await unverifiedUser(parts, login.account)
+    if (!user) return { result }
+    if (isCrossSite(req, parts.origin)) return { result, blocked: 'refused' as const }
+
+    const captured = { ...(await interactions.capture(req, res)), login: result }
+    const waitsForMs = settings().emailVerificationExpiration + KEEP_LOGIN_MS
+    const isRemembered = result.remember !== false
+    const browser = parts.browserCookie.keep(req, res, isRemembered ? waitsForMs : undefined)
+    const requester = parts.requesterOf(req)
+    const waiting = await waitingLogins.block(user, captured, requester, browser)
+    if (!waiting) return { result, blocked: 'request_too_long' as const }
+    const waitMs = await parts.cooldown.count('email_verification', user.username, requester)
+    const awaited = await waitingLogins.awaitedOf(user)
+    return { result, blocked: { user, login: waiting, waitMs, awaited } }
   }
 
-  async function showBlocked(
-    req: IncomingMessage,
-    res: ServerResponse,
-    blocked: BlockedLogin | NotKept,
-  ) {
+  /** `undefined`: the login is blocked, and a page was sent. */
+  async function unlessBlocked(req: IncomingMessage, res: ServerResponse, login: CheckedLogin) {
+    const { result, blocked } = await checkLogin(req, res, login)
+    if (!blocked) return result
     const isKept = typeof blocked === 'object'
-    pages.send(req, res, isKept ? await blockedPage(clients, blocked) : errorPage(blocked))
+    pages.send(req, res, isKept ? await blockedPage(parts, blocked) : errorPage(blocked))
+    return undefined
   }
 
   return {
     loginStarted: () => loginSecond(clock.now()),
 
-    async blockUnverified(req, res, login) {
-      const { blocked } = await checkLogin(req, res, login)
-      if (blocked) await showBlocked(req, res, blocked)
-      return blocked !== undefined
-    },
+    blockUnverified: async (req, res, login) => !(await unlessBlocked(req, res, login)),
 
     async finishLogin(req, res, login) {
-      const { result, blocked } = await checkLogin(req, res, login)
-      await (blocked ? showBlocked(req, res, blocked) : interactions.finish(req, res, result))
+      const result = await unlessBlocked(req, res, login)
+      if (result) await interactions.finish(req, res, result)
     },
 
     async decideLogin(req, res, login) {
       const { result, blocked } = await checkLogin(req, res, login)
       if (!blocked) return { location: await interactions.redirectUrl(req, res, result) }
       if (typeof blocked === 'string') return { blocked: { reason: blocked } }
-      const { lifetimeMs, waitMs } = blocked
-      const location = `${oauthUrl}/verify-email/waiting?login=${blocked.login.id}`
+      const { login: waiting, waitMs } = blocked
+      const { emailVerificationExpiration: lifetimeMs } = settings()
+      const location = `${oauthUrl}/verify-email/waiting?login=${waiting.id}`
       return { blocked: { reason: 'email_unverified', location, lifetimeMs, waitMs } }
     },
   }
 }
 
-interface LoginBlockParts {
-  waitingLogins: Pick<WaitingLogins, 'mustVerify' | 'block' | 'addressOf'>
-  users: UserStore
-  interactions: Pick<Interactions, 'capture'>
-  browserCookie: BrowserCookie
-  requesterOf(req: IncomingMessage): Requester
-  cooldown: Cooldown
-  origin: string
-  settings(): Settings
-}
-
-/** Keeps a login that has to wait, and asks for its link. `undefined`: the login may be finished. */
-export function createLoginBlock(parts: LoginBlockParts) {
-  const { waitingLogins, interactions, browserCookie, requesterOf, cooldown, settings } = parts
-  return async (
-    req: IncomingMessage,
-    res: ServerResponse,
-    account: User | string,
-    result: LoginResult,
-  ): Promise<BlockedLogin | NotKept | undefined> => {
-    if (!settings().requireEmailVerification) return undefined
-    const user = await unverifiedUser(parts, account)
-    if (!user) return undefined
-    if (isCrossSite(req, parts.origin)) return 'refused'
-
-    const captured = { ...(await interactions.capture(req, res)), login: result }
-    const lifetimeMs = settings().emailVerificationExpiration
-    const isRemembered = result.remember !== false
-    const waitsForMs = isRemembered ? lifetimeMs + KEEP_LOGIN_MS : undefined
-    const browser = browserCookie.keep(req, res, waitsForMs)
-    const requester = requesterOf(req)
-    const login = await waitingLogins.block(user, captured, requester, browser)
-    if (!login) return 'request_too_long'
-    const waitMs = await cooldown.count('email_verification', user.username, requester)
-    const address = await waitingLogins.addressOf(user)
-    return { user, login, lifetimeMs, waitMs, ...address }
-  }
-}
-
 /** The user whose login is blocked, with the hash that the waiting login is tied to. */
-async function unverifiedUser({ users, waitingLogins }: LoginBlockParts, account: User | string) {
+async function unverifiedUser(
+  { users, waitingLogins, settings }: LoginParts,
+  account: User | string,
+) {
+  if (!settings().requireEmailVerification) return undefined
   const given = typeof account === 'string' ? await users.findById(account) : account
   if (!given || !waitingLogins.mustVerify(given)) return undefined
   // Some hosts remove the hash from the user that their login hands on.

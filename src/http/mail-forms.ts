@@ -11,8 +11,8 @@ import type {
 import { foldTyped } from '../contract/users.ts'
 import { newId } from '../crypto/token.ts'
 import { errorName } from '../errors.ts'
-import type { CommonParts } from '../flows/parts.ts'
-import { requestMail, type MailRequest, type RequestParts } from '../flows/request-mail.ts'
+import type { CommonParts, FlowParts } from '../flows/parts.ts'
+import { requestMail, type MailRequest } from '../flows/request-mail.ts'
 import type { Settings } from '../settings/table.ts'
 import type { RateLimits } from '../store/index.ts'
 import type { SentForm } from './input.ts'
@@ -26,7 +26,7 @@ export interface ResponseDelay {
   jitterMs: number
 }
 
-interface MailFormParts extends CommonParts, RequestParts {
+interface MailFormParts extends CommonParts, Pick<FlowParts, 'mailQueue'> {
   pages: Pages
   cooldown: Cooldown
   keyedHash(text: string): string

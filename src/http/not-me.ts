@@ -1,15 +1,12 @@
 import type { Context } from 'koa'
-import type { createNotMe } from '../flows/not-me.ts'
+import type { Flows } from '../flows/flows.ts'
 import type { PageLocals } from '../views/index.ts'
 import { isPressed } from './browser.ts'
 import { tokenInQuery } from './input.ts'
-import type { Pages } from './pages.ts'
+import type { PageParts } from './pages.ts'
 import type { Route } from './dispatcher.ts'
 
-export interface NotMeParts {
-  notMe: ReturnType<typeof createNotMe>
-  pages: Pages
-}
+export type NotMeParts = Pick<Flows, 'notMe'> & Pick<PageParts, 'pages'>
 
 /** The page is the same for every token that does nothing. */
 const INVALID = { mode: 'invalid', reason: 'unknown' } as const

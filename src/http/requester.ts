@@ -1,4 +1,4 @@
-/** Who sent a request, and by which network it counts. */
+/** Who sent a request, from which site, and by which network it counts. */
 import ipaddr from 'ipaddr.js'
 import type { IncomingMessage } from 'node:http'
 import type { Requester } from '../contract/index.ts'
@@ -19,6 +19,18 @@ export function requesterOf(req: IncomingMessage, trustedProxies: number): Reque
     userAgent: req.headers['user-agent']?.slice(0, MAX_USER_AGENT),
     ...(acceptLanguage !== undefined && { acceptLanguage }),
   }
+}
+
+/**
+ * Whether another site sent a form. Such a form is refused, so that no stranger's page acts in the name of its visitor. Our own pages send
+ * no referrer, and so `Origin: null`, which counts only with `Sec-Fetch-Site: same-origin`. A client that sends neither header is no browser.
+ */
+export function isCrossSite({ headers }: IncomingMessage, origin: string): boolean {
+  const site = headers['sec-fetch-site'] ?? ''
+  if (typeof site !== 'string' || !['', 'same-origin', 'none'].includes(site)) return true
+  const from = headers.origin ?? ''
+  if (from === '' || from === origin) return false
+  return !(from === 'null' && site === 'same-origin')
 }
 
 /** An IPv4 address written as IPv6 (RFC 6052, 2.1). */

@@ -38,11 +38,11 @@ export function verifyEmail(parts: VerifyEmailParts): Route {
       if (!link) return showRefused(parts, ctx, UNKNOWN)
       const opened = await verification.open(link, requester, browser)
       if ('fault' in opened) return showRefused(parts, ctx, opened, link)
-      // If a person sees this page after all, its button opens the link.
-      if (isUnattended(ctx)) return show(parts, ctx, opened, { mode: 'confirm', link })
       const opening = { ...visit, opened }
+      // If a person sees this page after all, its button opens the link.
+      if (isUnattended(ctx)) return show(parts, opening, { mode: 'confirm', link })
       if (settings().emailLinkConfirmation === 'off') return goByLink(parts, opening)
-      if (!opened.here) return showElsewhere(parts, ctx, opened)
+      if (!opened.here) return showElsewhere(parts, opening)
       return goOnHere(parts, opening, opened.here)
     },
   }
@@ -50,11 +50,10 @@ export function verifyEmail(parts: VerifyEmailParts): Route {
 
 /** Verifies, and finishes the login that waits in this browser. */
 async function goOnHere(parts: VerifyEmailParts, opening: Opening, login: PendingLogin) {
-  const { ctx, opened } = opening
   // Throws if the provider fails, before the link is used. `finishWaiting` asks again, and uses the answer.
-  await parts.clients.mayFinish(ctx, login.captured)
+  await parts.clients.mayFinish(opening.ctx, login.captured)
   if (!(await confirmed(parts, opening, login.id))) return
-  if (login.continuedAt) return show(parts, ctx, opened, { mode: 'verified' })
+  if (login.continuedAt) return show(parts, opening, { mode: 'verified' })
   await finishWaiting(parts, opening, login)
 }
 
@@ -67,7 +66,7 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
   const ts = loginSecond(clock.now())
   const signedIn = await resume.signedInAccount(ctx)
   if (signedIn !== undefined && signedIn !== accountId)
-    return show(parts, ctx, opened, { mode: 'other_account' })
+    return show(parts, opening, { mode: 'other_account' })
   const isOwnBrowser = login && here?.browserHash === login.browserHash
   if (isOwnBrowser) return goOnHere(parts, opening, login)
 
@@ -78,7 +77,7 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
   if (token.pendingLoginId === undefined) {
     const { parameters } = await clients.identify(token.parameters)
     if (!(await confirmed(parts, opening))) return
-    if (parameters.clientId === undefined) return show(parts, ctx, opened, { mode: 'verified' })
+    if (parameters.clientId === undefined) return show(parts, opening, { mode: 'verified' })
     return resume.authorizeByEmail(ctx, next, await byEmail(), parameters)
   }
   const mayFinish = login !== undefined && (await clients.mayFinish(ctx, login.captured))
@@ -87,14 +86,14 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
     mayFinish &&
     !(await waitingLogins.wasCancelled(login.id)) &&
     (await resume.finishByEmail(ctx, next, login.captured, await byEmail()))
-  if (!isFinished) await show(parts, ctx, opened, { mode: 'verified' })
+  if (!isFinished) await show(parts, opening, { mode: 'verified' })
 }
 
 /** `false`: the link did nothing, and a page says why. */
 async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: string) {
   const { ctx, requester, opened } = opening
   const outcome = await parts.verification.confirm(opened, requester, goesOn)
-  if (outcome === 'confirmed') return true
+  if (outcome === 'verified') return true
   await showRefused(parts, ctx, outcome)
   return false
 }
@@ -115,82 +114,80 @@ async function showRefused(
 }
 
 /** Verifies nothing. It shows the code for the page that waits. */
-async function showElsewhere(parts: VerifyEmailParts, ctx: Context, opened: OpenedLink) {
+async function showElsewhere(parts: VerifyEmailParts, opening: Opening) {
+  const { ctx, opened } = opening
   const { username, login } = opened
   const shown = await parts.verification.codeOf(opened)
   // No code is shown if the login could not reach its client.
   const mayFinish = login && (await parts.clients.mayFinish(ctx, login.captured))
   const code = shown && mayFinish && { ...shown, at: login.createdAt }
   const hasNoLogin = opened.token.pendingLoginId === undefined
-  await show(parts, ctx, opened, { mode: 'elsewhere', username, hasNoLogin, ...code })
+  await show(parts, opening, { mode: 'elsewhere', username, hasNoLogin, ...code })
 }
 
 /** Shows a page in the language of the mail. The client is that of the waiting login: parameters can be too long for the link. */
 async function show(
   { pages, clients }: VerifyEmailParts,
-  ctx: Context,
-  { login, token: { parameters, locale } }: OpenedLink,
+  { ctx, opened: { login, token } }: Opening,
   locals: PageLocals['verify-email'],
 ) {
-  const client = await clients.restart(login ? parametersOf(login.captured) : parameters)
-  const page = login
-    ? requestOf(login.captured)
-    : { formMayLeadTo: parameters.redirectUri, uiLocales: undefined }
-  const uiLocales = locale ?? page.uiLocales
-  pages.show(ctx, { name: 'verify-email', locals: { ...locals, client }, ...page, uiLocales })
-}
-
-export function resendVerification(parts: VerifyEmailParts): Route {
-  return {
-    tooMany: 'email_verification_requested',
-    post: parts.mailForms.form({
-      kind: 'email_verification',
-      renew: (visit, form) => renew(parts, visit, form),
-      loginOf: (visit, form) => ownLogin(parts, visit, form),
-      show: (visit, form, answer) => showAnswer(parts, visit, form, answer),
-    }),
-  }
-}
-
-/** The old link identifies the account, so the user types no name. */
-async function renew(parts: WaitingLoginParts, visit: Visit, form: SentForm) {
-  const { verification, cooldown } = parts
-  const { fields, formId, requester } = form
-  const link = linkInForm(fields)
-  const outcome = link ? await verification.renew(link, requester, formId) : UNKNOWN
-  const uiLocales = form.uiLocales ?? outcome.locale
-  if (outcome.fault) return showRefused(parts, visit.ctx, { ...outcome, locale: uiLocales })
-  const token = fields.get('token') ?? ''
-  const waitMs = await cooldown.count('email_verification', token, requester)
-  await showAnswer(parts, visit, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
-}
-
-/** The page of a waiting login stays the page of that login, whatever name the user types. */
-async function showAnswer(
-  { clients, pages }: WaitingLoginParts,
-  { ctx }: Visit,
-  { fields, parameters, uiLocales, formId }: SentForm,
-  answer: Sent | { mode: 'invalid' },
-) {
-  // Without the cookie of that login, its form has no effect.
-  const waiting = idIn(fields, 'login')
-  const { scope: _scope, state: _state, ...named } = parameters
-  const { client } = await clients.identify(named)
-  const shown = answer.mode === 'invalid' ? { ...answer, parameters } : answer
+  const parameters = login ? parametersOf(login.captured) : token.parameters
+  const client = await clients.restart(parameters)
   pages.show(ctx, {
     name: 'verify-email',
-    locals: { waiting, client, ...shown },
-    formMayLeadTo: waiting && client && parameters.redirectUri,
-    uiLocales,
-    formId,
+    locals: { ...locals, client },
+    formMayLeadTo: parameters.redirectUri,
+    uiLocales: token.locale ?? (login && requestOf(login.captured).uiLocales),
   })
 }
 
-/** The login that waits on this page, if it has the typed name. The mail then has the code of this login. */
-async function ownLogin(parts: WaitingLoginParts, { browser }: Visit, { fields }: SentForm) {
-  const pendingLoginId = fields.get('login')
-  if (pendingLoginId === undefined) return undefined
-  const login = await parts.waitingLogins.find(pendingLoginId, browser)
-  if (!('user' in login) || login.user.username !== fields.get('username')) return undefined
-  return { accountId: login.user.id, pendingLoginId }
+/** The form that asks for another link (4.7). */
+export function resendVerification(parts: VerifyEmailParts): Route {
+  const { verification, waitingLogins, clients, pages, cooldown, mailForms } = parts
+
+  /** The page of a waiting login stays the page of that login, whatever name the user types. */
+  async function show({ ctx }: Visit, form: SentForm, answer: Sent | { mode: 'invalid' }) {
+    const { fields, parameters, uiLocales, formId } = form
+    // Without the cookie of that login, its form has no effect.
+    const waiting = idIn(fields, 'login')
+    const { scope: _scope, state: _state, ...named } = parameters
+    const { client } = await clients.identify(named)
+    const shown = answer.mode === 'invalid' ? { ...answer, parameters } : answer
+    pages.show(ctx, {
+      name: 'verify-email',
+      locals: { waiting, client, ...shown },
+      formMayLeadTo: waiting && client && parameters.redirectUri,
+      uiLocales,
+      formId,
+    })
+  }
+
+  return {
+    tooMany: 'email_verification_requested',
+    post: mailForms.form({
+      kind: 'email_verification',
+      show,
+
+      /** The old link identifies the account, so the user types no name. */
+      async renew(visit, form) {
+        const { fields, formId, requester } = form
+        const outcome = await verification.renew(linkInForm(fields), requester, formId)
+        const uiLocales = form.uiLocales ?? outcome.locale
+        if ('fault' in outcome)
+          return showRefused(parts, visit.ctx, { ...outcome, locale: uiLocales })
+        const token = fields.get('token') ?? ''
+        const waitMs = await cooldown.count('email_verification', token, requester)
+        await show(visit, { ...form, uiLocales }, { mode: 'sent', isRenewed: true, waitMs })
+      },
+
+      /** The login that waits on this page, if it has the typed name. The mail then has the code of this login. */
+      async loginOf({ browser }, { fields }) {
+        const pendingLoginId = fields.get('login')
+        if (pendingLoginId === undefined) return undefined
+        const found = await waitingLogins.find(pendingLoginId, browser)
+        if (!('user' in found) || found.user.username !== fields.get('username')) return undefined
+        return { accountId: found.user.id, pendingLoginId }
+      },
+    }),
+  }
 }

@@ -1,96 +1,91 @@
 import { parametersOf } from '../contract/parameters.ts'
-import { isVoid, type CapturedRequest } from '../store/logins.ts'
-import type { User } from '../contract/index.ts'
-import type { createEmailVerification } from '../flows/email-verification.ts'
+import type { Flows } from '../flows/flows.ts'
 import type { OpenLogin } from '../flows/other-address.ts'
-import type { ClosedLogin, createWaitingLogins } from '../flows/waiting-login.ts'
+import type { ClosedLogin } from '../flows/waiting-login.ts'
 import type { Clients } from '../oidc/clients.ts'
 import type { createResume } from '../oidc/resume.ts'
-import type { PendingLogin } from '../store/index.ts'
+import { isVoid, type CapturedRequest, type PendingLogin } from '../store/logins.ts'
 import type { Blocked, WaitingFault } from '../views/page-locals.ts'
 import { parseFields } from './input.ts'
 import type { Cooldown } from './mail-forms.ts'
 import type { Page, PageParts } from './pages.ts'
 import type { Route, Visit } from './dispatcher.ts'
 
-export type Verification = ReturnType<typeof createEmailVerification>
-
-export type WaitingLogins = ReturnType<typeof createWaitingLogins>
-
-export interface WaitingLoginParts extends PageParts {
-  waitingLogins: WaitingLogins
-  verification: Verification
+export interface WaitingLoginParts
+  extends PageParts, Pick<Flows, 'waitingLogins' | 'verification'> {
   resume: ReturnType<typeof createResume>
   cooldown: Cooldown
 }
 
 /** The page of a login that waits for its address to be verified: one form with a code and a button. */
 export function waitingLogin(parts: WaitingLoginParts): Route {
+  const { waitingLogins, verification, clients, resume, cooldown } = parts
+
+  /** The page goes on waiting, for a mail to the typed address. */
+  async function takeOtherAddress(visit: Visit, found: OpenLogin, typed = '') {
+    const { browser, requester } = visit
+    const { user, login } = found
+    const outcome = await waitingLogins.waitForOther(found, typed, requester)
+    const isReplaced = outcome === 'replaced'
+    if (isReplaced) await cooldown.count('email_verification', user.username, requester)
+    if (outcome === 'over' || isReplaced)
+      return show(parts, visit, await waitingLogins.find(login.id, browser), { isReplaced })
+    await show(parts, visit, found, { fault: { ...faultFrom(outcome, 'too_often'), typed } })
+  }
+
+  /** Goes on to the client if the address is verified. The right code verifies it. */
+  async function goOn(visit: Visit, found: OpenLogin, code = '') {
+    const { status, login } = found
+    if (status === 'verified') return finishWaiting(parts, visit, login)
+    if (code.trim() === '') return show(parts, visit, found, { fault: { reason: 'not_yet' } })
+    const outcome = await verification.confirmByCode(found, code, visit.requester)
+    if (outcome === 'right') return finishWaiting(parts, visit, login)
+    if (outcome !== 'over')
+      return show(parts, visit, found, { fault: faultFrom(outcome, 'too_many') })
+    const now = await waitingLogins.find(login.id, visit.browser)
+    await ('user' in now ? goOn(visit, now) : show(parts, visit, now))
+  }
+
+  /** The request goes back to the client, or to the login page. */
+  async function leave(visit: Visit, { id, captured }: PendingLogin, how: 'deny' | 'askAgain') {
+    const { ctx, next } = visit
+    const mayGoBack = await clients.mayFinish(ctx, captured)
+    const status = await waitingLogins.leave(id, async () => {
+      if (mayGoBack) await resume[how](ctx, next, captured)
+      return mayGoBack
+    })
+    if (status) await show(parts, visit, { status, captured })
+  }
+
   return {
     /** Shows the page again, as after a reload. Only its button goes on. */
     async get(visit) {
       const query = parseFields(visit.ctx.querystring, (name) => name === 'login')
-      await show(parts, visit, await find(parts, visit, query?.get('login')))
+      const id = query?.get('login') ?? ''
+      await show(parts, visit, await waitingLogins.find(id, visit.browser))
     },
 
     tooMany: 'email_verification_rejected',
     async post(visit, { fields }) {
       const action = fields.get('action')
-      const found = await find(parts, visit, fields.get('login'))
+      const found = await waitingLogins.find(fields.get('login') ?? '', visit.browser)
       if (!('user' in found)) return show(parts, visit, found)
-      if (action === 'replace_email')
-        return takeOtherAddress(parts, visit, found, fields.get('email'))
-      if (action === 'cancel') return leave(parts, visit, found.login, 'deny')
-      if (action === 'other_account') return leave(parts, visit, found.login, 'askAgain')
-      await goOn(parts, visit, found, fields.get('code'))
+      if (action === 'replace_email') return takeOtherAddress(visit, found, fields.get('email'))
+      if (action === 'cancel') return leave(visit, found.login, 'deny')
+      if (action === 'other_account') return leave(visit, found.login, 'askAgain')
+      await goOn(visit, found, fields.get('code'))
     },
   }
-}
-
-const find = ({ waitingLogins }: WaitingLoginParts, { browser }: Visit, id = '') =>
-  waitingLogins.find(id, browser)
-
-/** The page goes on waiting, for a mail to the typed address. */
-async function takeOtherAddress(
-  parts: WaitingLoginParts,
-  visit: Visit,
-  found: OpenLogin,
-  typed = '',
-) {
-  const { waitingLogins } = parts
-  const outcome = await waitingLogins.waitForOther(found, typed, visit.requester)
-  if (outcome === 'replaced')
-    await parts.cooldown.count('email_verification', found.user.username, visit.requester)
-  const isReplaced = outcome === 'replaced'
-  if (outcome === 'over' || isReplaced)
-    return show(parts, visit, await find(parts, visit, found.login.id), { isReplaced })
-  await show(parts, visit, found, { fault: { ...faultFrom(outcome, 'too_often'), typed } })
 }
 
 /** A number: milliseconds to wait. */
 const faultFrom = (outcome: WaitingFault['reason'] | number, tooMany: WaitingFault['reason']) =>
   typeof outcome === 'number' ? { reason: tooMany, waitMs: outcome } : { reason: outcome }
 
-/** Goes on to the client if the address is verified. The right code verifies it. */
-async function goOn(parts: WaitingLoginParts, visit: Visit, found: OpenLogin, code = '') {
-  const { status, login } = found
-  if (status === 'verified') return finishWaiting(parts, visit, login)
-  if (code.trim() === '') return show(parts, visit, found, { fault: { reason: 'not_yet' } })
-  const outcome = await parts.verification.confirmByCode(found, code, visit.requester)
-  if (outcome === 'right') return finishWaiting(parts, visit, login)
-  if (outcome !== 'over')
-    return show(parts, visit, found, { fault: faultFrom(outcome, 'too_many') })
-  const now = await find(parts, visit, login.id)
-  await ('user' in now ? goOn(parts, visit, now) : show(parts, visit, now))
-}
-
 // Finishes a login whose address is verified, once. It replaces the session of another account, because the password was typed here.
 // Another login that verifies at the same moment comes too late to stop this one.
-export async function finishWaiting(
-  parts: WaitingLoginParts,
-  visit: Visit,
-  { id, captured }: PendingLogin,
-) {
+export async function finishWaiting(parts: WaitingLoginParts, visit: Visit, login: PendingLogin) {
+  const { id, captured } = login
   const { ctx, next } = visit
   const { waitingLogins, clients, resume, pages } = parts
   // The device already has its answer.
@@ -105,39 +100,19 @@ export async function finishWaiting(
   if (status) await show(parts, visit, { status, captured })
 }
 
-/** The request goes back to the client, or to the login page. */
-async function leave(
-  parts: WaitingLoginParts,
-  visit: Visit,
-  { id, captured }: PendingLogin,
-  how: 'deny' | 'askAgain',
-) {
-  const { waitingLogins, clients, resume } = parts
-  const { ctx, next } = visit
-  const mayGoBack = await clients.mayFinish(ctx, captured)
-  const status = await waitingLogins.leave(id, async () => {
-    if (mayGoBack) await resume[how](ctx, next, captured)
-    return mayGoBack
-  })
-  if (status) await show(parts, visit, { status, captured })
-}
-
 /** Says "signed in" only if this browser is: the session may be over, or its cookie came after this request was sent. */
 async function show(
   parts: WaitingLoginParts,
   visit: Visit,
   found: OpenLogin | ClosedLogin,
-  told: Pick<BlockedLogin, 'fault' | 'isReplaced'> = {},
+  told: Pick<Blocked, 'fault' | 'isReplaced'> = {},
 ) {
   const { ctx, requester } = visit
-  const { pages, clients, cooldown, resume, settings } = parts
+  const { pages, clients, cooldown, resume } = parts
   if ('user' in found) {
     const { user, login, awaited } = found
-    const lifetimeMs = settings().emailVerificationExpiration
     const waitMs = await cooldown.remaining('email_verification', user.username, requester)
-    const address = await parts.waitingLogins.addressOf(user, awaited)
-    const asked = { user, login, lifetimeMs, waitMs, ...address, ...told }
-    return pages.show(ctx, await blockedPage(clients, asked))
+    return pages.show(ctx, await blockedPage(parts, { user, login, awaited, waitMs, ...told }))
   }
   const { status, captured } = found
   const isSignedIn =
@@ -147,27 +122,29 @@ async function show(
   pages.show(ctx, await endPage(clients, isSignedIn ? 'signed_in' : 'ended', captured))
 }
 
-export interface BlockedLogin extends Pick<
-  Blocked,
-  'sentTo' | 'mayReplaceEmail' | 'isReplaced' | 'fault'
-> {
-  user: User
-  login: PendingLogin
-  lifetimeMs: number
-  waitMs: number | undefined
-}
+/** A login that waits, and what else its page says. */
+type BlockedLogin = Pick<OpenLogin, 'user' | 'login' | 'awaited'> &
+  Pick<Blocked, 'waitMs' | 'isReplaced' | 'fault'>
 
 /** The verification page in mode `blocked` (4.8), or in mode `ended` of a login that is over. */
 export async function blockedPage(
-  clients: Clients,
-  { user, login, ...asked }: BlockedLogin,
+  { clients, settings, waitingLogins }: PageParts & Pick<Flows, 'waitingLogins'>,
+  { user, login, awaited, ...told }: BlockedLogin,
 ): Promise<Page<'verify-email'>> {
   const { id, captured } = login
   if (isVoid(login)) return endPage(clients, 'ended', captured)
   const parameters = parametersOf(captured)
   const { client } = await clients.identify(parameters)
-  const whose = { username: user.username, waiting: id }
-  const locals = { mode: 'blocked', ...whose, parameters, client, ...asked } as const
+  const locals = {
+    mode: 'blocked',
+    username: user.username,
+    waiting: id,
+    lifetimeMs: settings().emailVerificationExpiration,
+    parameters,
+    client,
+    ...waitingLogins.addressOf(user, awaited),
+    ...told,
+  } as const
   return { name: 'verify-email', locals, ...requestOf(captured) }
 }
 
