@@ -120,13 +120,14 @@ function isDecisive({ type, reason, details }: RecordedEvent): boolean {
     : reason !== 'superseded' && reason !== 'sent_before'
 }
 
-const kindOf = ({ type }: RecordedEvent) => linkKinds.find((kind) => eventsOf(kind).includes(type))
+/** Of the mail that the event is about. */
+const kindOf = ({ type }: RecordedEvent): LinkKind =>
+  linkKinds.find((kind) => eventsOf(kind).includes(type)) ?? 'password_reset'
 
 /** The cause that `event` means. It ended the newest mail, or a request for one. */
 function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial<Facts>?] {
   const kind = kindOf(event)
   const about = { event, kind }
-  if (!kind) return ['ended', about]
   if (event.type.endsWith('_mail_sent')) {
     const cause = whyNoLink[kind](history)
     // What was mailed is of no use now.

@@ -7,12 +7,12 @@ import { isForFirst } from '../crypto/password.ts'
 import { hasSamePassword, isVerified } from '../flows/account.ts'
 import { findLink, type LinkState } from '../flows/link-state.ts'
 import { wasVoided } from '../flows/void-links.ts'
-import { alteredIn, readPastedLink } from './pasted-link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
 import { currentFacts, whyNoLink } from './diagnosis.ts'
 import { operation, type AdminParts } from './operation.ts'
+import { alteredIn, readPastedLink } from './pasted-link.ts'
 import { given, list, object, optional, text, time, wireOf } from './schema.ts'
 
 export type Link = z.infer<typeof Link>

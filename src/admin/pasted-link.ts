@@ -2,9 +2,9 @@
 import type { RequestParameters } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { parametersFrom, REQUEST_PARAMETERS } from '../contract/parameters.ts'
-import { isBracketed, readingsOf, SIGNED } from '../crypto/verification-link.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
+import { isBracketed, readingsOf, SIGNED } from '../crypto/verification-link.ts'
 import { parseFields } from '../http/input.ts'
 
 /** A link of this service, as the admin pasted it. */
