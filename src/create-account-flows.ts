@@ -130,7 +130,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     clients: notifications,
     requesterOf,
   })
-  const { passwordReset, invitation, verification, waitingLogins, notMe } = flows
+  const { passwordReset, invitation, waitingLogins } = flows
   const unfinished = { resets: passwordReset, invitations: invitation }
   const maintained = { settingsKeeper, keyRing, unfinished, mailQueue }
   const maintenance = createMaintenance({ ...maintained, ...common })
@@ -143,17 +143,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const asked = { keyedHash, beforeForgotPassword, responseDelay }
   const mailForms = createMailForms({ pages, cooldown, mailQueue, ...asked, ...common })
 
-  const shown = { pages, clients, cooldown, mailForms, settings }
+  const shown = { pages, clients, cooldown, mailForms, loginPage, resume, sessions }
   const { origin } = baseUrl
   const receiving = { limits, requesterOf, browserCookie, origin, oauthPath, trustedProxies }
   const routes = createDispatcher(
     { pages, ...receiving, ...common },
-    createRoutes(
-      { ...shown, passwordReset, invitation, loginPage, log },
-      { ...shown, verification, waitingLogins, resume, sessions, clock },
-      { pages, notMe },
-      views,
-    ),
+    createRoutes({ ...flows, ...shown, ...common }, views),
   )
   const added = { sessions, policy, loginPage, routes, pages, browserCookie }
 
@@ -178,8 +173,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       options: checked,
       settingsKeeper,
       flows,
-      clients: notifications,
-      mailQueue,
       mail: { canSend: sender.canSend, check: checkMail, views },
       processes: { keyRings: keyRing.all, dearestCost },
       ...common,

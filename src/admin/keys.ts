@@ -17,7 +17,7 @@ export const KeysRotation = object(
   },
 )
 
-export const rotateKeys = operation({
+export const rotateKeys = operation('POST /keys/rotate', 'account-flows:settings', {
   summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
   answer: KeysRotation,
   async run({ actor, record }, { options, store, settingsKeeper, clock }) {

@@ -52,7 +52,7 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
   history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
 })
 
-export const explainLink = operation({
+export const explainLink = operation('POST /links/explain', 'account-flows:read', {
   summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
   body: LinkQuery,
   answer: LinkExplanation,

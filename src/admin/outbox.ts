@@ -3,7 +3,7 @@ import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { MAX_LINKS } from '../flows/link-state.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
 import { usernamesFor } from './audit.ts'
-import { MailJob } from './mails.ts'
+import { MailJob, showMail } from './mails.ts'
 import { invalid, operation, refusal, type AdminParts, type AdminRequest } from './operation.ts'
 import { flag, given, givenTime, limit, object, oneOf, optional, time, wireOf } from './schema.ts'
 
@@ -27,7 +27,7 @@ export const MailsChanged = object('How many mails were changed.', {
 })
 
 export const outboxOperations = {
-  listOutbox: operation({
+  listOutbox: operation('GET /outbox', 'account-flows:read', {
     summary: 'Mails that wait, and dead letters.',
     query: z.strictObject({
       state: optional(oneOf(['waiting', 'dead']), 'Both by default.'),
@@ -45,7 +45,9 @@ export const outboxOperations = {
     },
   }),
 
-  retryMails: operation({
+  showMail,
+
+  retryMails: operation('POST /outbox/retry', 'account-flows:support', {
     summary: 'Sends a waiting mail now, or tries a dead letter again. Audited.',
     body: MailChoice,
     answer: MailsChanged,
@@ -61,7 +63,7 @@ export const outboxOperations = {
     },
   }),
 
-  purgeMails: operation({
+  purgeMails: operation('POST /outbox/purge', 'account-flows:support', {
     summary: 'Removes a waiting mail, or dead letters. Audited.',
     body: MailChoice,
     answer: MailsChanged,

@@ -75,7 +75,7 @@ export const REFUSALS = {
 }
 
 export const settingsOperations = {
-  getSettings: operation({
+  getSettings: operation('GET /settings', 'account-flows:read', {
     summary: 'The settings in force.',
     answer: SettingsInForce,
     async run({ tag }, { settingsKeeper, clock }) {
@@ -85,7 +85,7 @@ export const settingsOperations = {
     },
   }),
 
-  settingsHistory: operation({
+  settingsHistory: operation('GET /settings/history', 'account-flows:read', {
     summary: 'The last 20 versions of the settings: who changed what.',
     answer: SettingsHistory,
     async run({ tag }, { settingsKeeper, clock }) {
@@ -99,7 +99,7 @@ export const settingsOperations = {
     },
   }),
 
-  putSettings: operation({
+  putSettings: operation('PUT /settings', 'account-flows:settings', {
     summary: 'Changes settings: all keys are checked, then all are applied, or none.',
     query: z.strictObject({
       unset: optional(
@@ -120,7 +120,7 @@ export const settingsOperations = {
     },
   }),
 
-  unsetSettings: operation({
+  unsetSettings: operation('POST /settings/unset', 'account-flows:settings', {
     summary: 'Sets settings back to their defaults, or to no value if there is no default.',
     query: z.strictObject({
       key: z.array(given, TEXT).describe('Name of a setting; may be repeated.'),

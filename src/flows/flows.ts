@@ -15,6 +15,7 @@ import { createEmailVerification } from './email-verification.ts'
 import { createNotMe } from './not-me.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
+import { requestMail } from './request-mail.ts'
 import { createWaitingLogins } from './waiting-login.ts'
 
 export type Flows = ReturnType<typeof createFlows>
@@ -34,4 +35,6 @@ export const createFlows = (parts: FlowParts) => ({
     emailChanged: emailChanged.bind(undefined, parts),
   },
   invite: invite.bind(undefined, parts),
+  requestMail: requestMail.bind(undefined, parts),
+  clientsOf: parts.clients.clientsOf,
 })

@@ -7,18 +7,16 @@ import { resendVerification, verifyEmail, type VerifyEmailParts } from './verify
 import { waitingLogin } from './waiting-login.ts'
 
 export const createRoutes = (
-  forPasswords: PasswordPageParts,
-  forVerification: VerifyEmailParts,
-  forNotMe: NotMeParts,
+  parts: PasswordPageParts & VerifyEmailParts & NotMeParts,
   { stylesheet, script, favicon }: Views,
 ) => ({
-  '/forgot-password': forgotPassword(forPasswords),
-  '/reset-password': passwordPage(forPasswords, 'reset-password'),
-  '/accept-invitation': passwordPage(forPasswords, 'accept-invitation'),
-  '/verify-email': verifyEmail(forVerification),
-  '/verify-email/waiting': waitingLogin(forVerification),
-  '/resend-verification': resendVerification(forVerification),
-  '/not-me': notMe(forNotMe),
+  '/forgot-password': forgotPassword(parts),
+  '/reset-password': passwordPage(parts, 'reset-password'),
+  '/accept-invitation': passwordPage(parts, 'accept-invitation'),
+  '/verify-email': verifyEmail(parts),
+  '/verify-email/waiting': waitingLogin(parts),
+  '/resend-verification': resendVerification(parts),
+  '/not-me': notMe(parts),
   '/account-flows.css': asset('text/css', stylesheet),
   '/account-flows.js': asset('text/javascript', script),
   '/account-flows.svg': asset('image/svg+xml', favicon),
