@@ -13,8 +13,8 @@ import { usersVoidingLinks } from './flows/void-links.ts'
 import { createBrowserCookie } from './http/browser.ts'
 import { createDispatcher } from './http/dispatcher.ts'
 import { loadBodyReader } from './http/input.ts'
-import { createLoginPassword } from './http/login-password.ts'
 import { createLogin, createLoginBlock } from './http/login.ts'
+import { createLoginPassword } from './http/login-password.ts'
 import { createCooldown, createMailForms } from './http/mail-forms.ts'
 import { createWellKnown } from './http/mount.ts'
 import { createPages } from './http/pages.ts'
@@ -130,8 +130,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     clients: notifications,
     requesterOf,
   })
-  const { passwordReset, invitation, waitingLogins } = flows
-  const unfinished = { resets: passwordReset, invitations: invitation }
+  const { waitingLogins } = flows
+  const unfinished = { resets: flows.passwordReset, invitations: flows.invitation }
   const maintained = { settingsKeeper, keyRing, unfinished, mailQueue }
   const maintenance = createMaintenance({ ...maintained, ...common })
 
@@ -143,12 +143,12 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const asked = { keyedHash, beforeForgotPassword, responseDelay }
   const mailForms = createMailForms({ pages, cooldown, mailQueue, ...asked, ...common })
 
-  const shown = { pages, clients, cooldown, mailForms, loginPage, resume, sessions }
+  const shown = { pages, clients, cooldown, mailForms, settings }
   const { origin } = baseUrl
   const receiving = { limits, requesterOf, browserCookie, origin, oauthPath, trustedProxies }
   const routes = createDispatcher(
     { pages, ...receiving, ...common },
-    createRoutes({ ...flows, ...shown, ...common }, views),
+    createRoutes({ ...shown, ...flows, loginPage, resume, sessions, clock, log }, views),
   )
   const added = { sessions, policy, loginPage, routes, pages, browserCookie }
 

@@ -7,12 +7,12 @@ import { isForFirst } from '../crypto/password.ts'
 import { hasSamePassword, isVerified } from '../flows/account.ts'
 import { findLink, type LinkState } from '../flows/link-state.ts'
 import { wasVoided } from '../flows/void-links.ts'
+import { alteredIn, readPastedLink } from '../http/pasted-link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
 import { currentFacts, whyNoLink } from './diagnosis.ts'
 import { operation, type AdminParts } from './operation.ts'
-import { alteredIn, readPastedLink } from './pasted-link.ts'
 import { given, list, object, optional, text, time, wireOf } from './schema.ts'
 
 export type Link = z.infer<typeof Link>
@@ -126,7 +126,7 @@ function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> 
   const { kind = 'password_reset' } = link ?? {}
   const send = `Send a new link: account-flows ${MAIL_KINDS[kind].link.command}.`
   const isVerification = kind === 'email_verification'
-  const cause = about && !isVerification && whyNoLink[kind](about)
+  const cause = about && !isVerification && whyNoLink[kind]?.(about)
   const [summary, advice] = WORDS[state](facts, cause ? diagnosisOf(cause, about).advice : send)
   if (!isVerification || !token || !isVerified(token, user)) return { summary, advice }
   return {

@@ -106,8 +106,9 @@ const verificationMail: MailBehaviour = {
   },
 }
 
-/** The behaviour of each kind in `contract/mail-kinds.ts`. */
-export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
+/** The behaviour of each kind in `contract/mail-kinds.ts`. Left out: a notice without a link. */
+export const MAIL_BEHAVIOUR: Record<LinkKind, MailBehaviour> &
+  Partial<Record<MailKind, MailBehaviour>> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
   password_reset: {
     findByIdentifier,
@@ -139,9 +140,6 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
       return { link, apps, isByHost, isFirst, locale }
     },
   },
-
-  /** The notice of a changed address, to the one before. */
-  email_changed: { makeLink: async () => ({ link: '' }) },
 }
 
 /** Writes the text; beside a link, with a new token for "This wasn't me" at each attempt. The words are in `views/mails.ts`. */

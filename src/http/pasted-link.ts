@@ -5,7 +5,7 @@ import { parametersFrom, REQUEST_PARAMETERS } from '../contract/parameters.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
 import { isBracketed, readingsOf, SIGNED } from '../crypto/verification-link.ts'
-import { parseFields } from '../http/input.ts'
+import { parseFields } from './input.ts'
 
 /** A link of this service, as the admin pasted it. */
 export interface PastedLink {
