@@ -9,10 +9,7 @@ export function routesFile(): string {
   })
   return `import type { OperationName } from './all-operations.ts'
 
-/**
- * Where each operation is, and a field that each of its answers has, if there is one. By this field the client knows the answer from that
- * of a proxy. Made by \`npm run docs\` out of the operations; not to be edited.
- */
+/** Where each operation is, and a field of its answer, which the answer of a proxy lacks. Made by \`npm run docs\`; not to be edited. */
 export const ROUTES: Record<OperationName, readonly [route: string, field?: string]> = {
 ${rows.join('\n')}
 }

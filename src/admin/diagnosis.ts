@@ -120,7 +120,6 @@ function isDecisive({ type, reason, details }: RecordedEvent): boolean {
     : reason !== 'superseded' && reason !== 'sent_before'
 }
 
-/** Of the mail that the event is about. */
 const kindOf = ({ type }: RecordedEvent): LinkKind =>
   linkKinds.find((kind) => eventsOf(kind).includes(type)) ?? 'password_reset'
 

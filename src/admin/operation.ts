@@ -120,11 +120,7 @@ export function invalidSettings(what: 'changed' | 'sent', errors: SettingProblem
   return { ...refusal(400, 'invalid_settings', title), errors }
 }
 
-export function notAnAddress(
-  address: string,
-  what: 'sent' | 'checked' | 'done',
-  key = 'to',
-): Problem {
+export function notAnAddress(address: string, what: 'sent' | 'checked' | 'done', key = 'to') {
   const got = JSON.stringify(address).slice(0, 64)
   const title = `Nothing was ${what}: this is not an e-mail address.`
   return invalid(title, { key, expected: 'one plain e-mail address', got })
