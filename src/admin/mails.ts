@@ -91,7 +91,6 @@ export const mailOperations = {
       if (!views.locales.includes(locale)) return invalid('There is no such locale.', problem)
       const kind = Object.values(MAIL_KINDS).find((each) => each.template === template)
       const { page, link } = kind ?? {}
-      const { oauthUrl } = options
       const locals = {
         username: 'ann',
         at: clock.now(),
@@ -100,7 +99,7 @@ export const mailOperations = {
         ...(!kind && { signsInElsewhere: 'Google' }),
         ...(page === undefined
           ? { link: '' }
-          : { link: `${oauthUrl}${page}`, notMe: `${oauthUrl}/not-me` }),
+          : { link: `${options.oauthUrl}${page}`, notMe: `${options.oauthUrl}/not-me` }),
         ...(link && { lifetimeMs: settings()[link.lifetime] }),
       }
       return views.mail(template, locals, { asked: locale })

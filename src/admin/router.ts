@@ -12,11 +12,10 @@ import {
   refusal,
   type AdminParts,
   type AdminRequest,
-  type Operation,
   type Problem,
   type SettingProblem,
 } from './operation.ts'
-import { operations } from './all-operations.ts'
+import { operations, type Operation } from './all-operations.ts'
 import { Settings } from './settings.ts'
 
 const AWAY = 'The database cannot be reached. Try again in a minute.'
