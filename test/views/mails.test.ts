@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { MAIL_KINDS } from '../../src/contract/mail-kinds.ts'
 import { deviceOf } from '../../src/views/device.ts'
 import {
   createViews,
@@ -13,9 +14,10 @@ const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const NOT_ME = 'https://id.example.com/oauth2/not-me?t=Zm9v'
 const EDGE =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
-const LINK_MAILS: MailName[] = ['password-reset', 'email-verification', 'invitation']
-const LINKED: MailName[] = [...LINK_MAILS, 'password-changed']
-const MAILS: MailName[] = [...LINKED, 'email-changed']
+const KINDS = Object.values(MAIL_KINDS)
+const LINK_MAILS: MailName[] = KINDS.flatMap(({ link, template }) => (link ? template : []))
+const LINKED: MailName[] = KINDS.flatMap(({ page, template }) => (page ? template : []))
+const MAILS: MailName[] = KINDS.map(({ template }) => template)
 
 const LINKS =
   'https://evil.example/login http:\\\\evil.example //evil.example www.evil.example evil.example ' +
