@@ -1,6 +1,6 @@
 /**
- * Writes what is made out of the source: settings.md, both references, openapi.json and shapes.txt. A test compares them with what
- * this would write.
+ * Writes what is made out of the source: settings.md, both references, openapi.json, shapes.txt and the routes of the admin client. A test
+ * compares them with what this would write.
  *
  * @module
  */
@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
 import { openApiDocument } from './generate/openapi.ts'
 import { referencePage } from './generate/reference.ts'
+import { routesFile } from './generate/routes.ts'
 import { settingsPage } from './generate/settings-page.ts'
 import { shapesFile } from './generate/shapes.ts'
 import { storeReferencePage } from './generate/store-reference.ts'
@@ -21,6 +22,7 @@ const files: Record<string, () => string> = {
   'docs/reference-stores.md': storeReferencePage,
   'docs/openapi.json': () => JSON.stringify(openApiDocument(), null, 2),
   'docs/shapes.txt': shapesFile,
+  'src/admin/routes.ts': routesFile,
 }
 
 /** What each of the files must be, by its path below the root of the checkout. */

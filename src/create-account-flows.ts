@@ -5,7 +5,6 @@ import { createAdminApi } from './admin/admin-api.ts'
 import type { Requester } from './contract/index.ts'
 import { createKeyed } from './crypto/keyed.ts'
 import { createKeyRing, createOwnKeyRing } from './crypto/keys.ts'
-import { sealedLogins } from './store/sealed-logins.ts'
 import { createSecretBox } from './crypto/secret-box.ts'
 import { createAudit } from './flows/audit.ts'
 import { createClientNotifications } from './flows/client-notifications.ts'
@@ -17,16 +16,16 @@ import { loadBodyReader } from './http/input.ts'
 import { createLogin } from './http/login.ts'
 import { createLoginPassword } from './http/login-password.ts'
 import { createCooldown, createMailForms } from './http/mail-forms.ts'
-import { hashQueueOf, requesterOf as requesterBehind } from './http/requester.ts'
 import { createWellKnown } from './http/mount.ts'
 import { createPages } from './http/pages.ts'
+import { hashQueueOf, requesterOf as requesterBehind } from './http/requester.ts'
 import { createRoutes } from './http/routes.ts'
 import { createClientLogouts } from './jobs/client-logouts.ts'
 import { createMaintenance } from './jobs/maintenance.ts'
 import { createGlobalLimit } from './mail/limits.ts'
 import { createMailQueue } from './mail/queue.ts'
-import { createMailCheck } from './mail/smtp/check.ts'
 import { createRefreshTokens } from './mail/smtp/access-tokens.ts'
+import { createMailCheck } from './mail/smtp/check.ts'
 import { createMailSender } from './mail/smtp/sender.ts'
 import { createAttachment } from './oidc/attach.ts'
 import {
@@ -37,15 +36,16 @@ import {
 import { createClients } from './oidc/clients.ts'
 import { createEndableSessions } from './oidc/endable-sessions.ts'
 import { createAccountPolicy, createInteractions } from './oidc/interactions.ts'
+import { createLiveSession } from './oidc/live-session.ts'
 import { createLoginPage } from './oidc/login-page-cookie.ts'
 import { createOwnAdapter } from './oidc/own-adapter.ts'
 import { createPostForm } from './oidc/post-form.ts'
-import { createLiveSession } from './oidc/live-session.ts'
 import { createResume } from './oidc/resume.ts'
 import { checkOptions, type AccountFlowsOptions } from './options.ts'
 import { createPasswords } from './passwords/passwords.ts'
 import { createSettingsKeeper } from './settings/settings.ts'
 import { flowsStore } from './store/index.ts'
+import { sealedLogins } from './store/sealed-logins.ts'
 import { createViews } from './views/index.ts'
 
 /**
@@ -163,8 +163,6 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
       options: checked,
       settingsKeeper,
       flows,
-      clients: notifications,
-      mailQueue,
       mail: { canSend: sender.canSend, check: checkMail, views },
       processes: { keyRings: keyRing.all, dearestCost },
       ...common,

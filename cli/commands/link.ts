@@ -7,10 +7,6 @@ import type { Output } from '../output.ts'
 import { canAsk, readStdin } from '../input.ts'
 import { factLines, factsOf, linesOf } from '../table.ts'
 
-interface Given {
-  link?: string
-}
-
 export const linkCommands = [
   { name: 'link', help: 'Links from mails.' },
   row({
@@ -18,18 +14,18 @@ export const linkCommands = [
     help: 'Explain a link from a mail: what it is, and what happened to it. The link stays usable.',
     argument: new Argument('[link]', 'the link; - reads it from stdin; without it, you are asked'),
     examples: ['link explain', 'link explain - < link.txt'],
-    check({ link }: Given, { io }) {
+    check({ link }, { io }) {
       if (link === undefined && !canAsk(io))
         throw usageError('Which link? Without a terminal, give - and write the link to stdin.')
     },
-    run: async (given: Given, connection) =>
-      connection.admin.explainLink({ link: await readLink(given, connection) }),
+    run: async ({ link }: { link?: string }, connection) =>
+      connection.admin.explainLink({ link: await readLink(link, connection) }),
     text: explanationText,
     isRefusal: ({ state }) => state === 'not_a_link',
   }),
 ]
 
-async function readLink({ link = '-' }: Given, { output, run }: Connection): Promise<string> {
+async function readLink(link = '-', { output, run }: Connection): Promise<string> {
   if (link === '-') return (await readStdin(run, 'Link: ')).trim()
   output.note(
     'Note: a link that still works is a secret, and this one is now in your shell history.',

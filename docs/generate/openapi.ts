@@ -1,10 +1,7 @@
 import * as z from 'zod'
 import * as description from '../../src/admin/all-operations.ts'
-import { ROUTES } from '../../src/admin/routes.ts'
 
 type Operation = description.Operation
-
-const operationIds = Object.keys(ROUTES) as description.OperationName[]
 
 // Whatever the description names is a component, by that name.
 const named = z.registry<{ id: string }>()
@@ -55,10 +52,10 @@ const REFUSALS: Record<number, string> = {
 /** The OpenAPI 3.1 document; paths are below `{base_url}/admin/api`. */
 export function openApiDocument() {
   const paths: Record<string, Record<string, object>> = {}
-  for (const operationId of operationIds) {
-    const [method = '', path = ''] = ROUTES[operationId][0].split(' ')
+  for (const [operationId, operation] of Object.entries<Operation>(description.operations)) {
+    const [method = '', path = ''] = operation.route.split(' ')
     const there = (paths[path] ??= {})
-    there[method.toLowerCase()] = describe(operationId)
+    there[method.toLowerCase()] = describe(operationId, operation)
   }
   return {
     openapi: '3.1.0',
@@ -88,10 +85,8 @@ export function openApiDocument() {
   }
 }
 
-function describe(operationId: description.OperationName): object {
-  const operation: Operation = description.operations[operationId]
-  const { summary, query, body, answer, status = 200 } = operation
-  const [route, scope] = ROUTES[operationId]
+function describe(operationId: string, operation: Operation): object {
+  const { route, scope, summary, query, body, answer, status = 200 } = operation
   const etag = TAGGED.has(answer)
   const mayBeStale = etag && !route.startsWith('GET')
   const headers = etag && {

@@ -1,5 +1,5 @@
 /** docs/shapes.txt: what hosts, admins and themes write against, a line for each. A line that goes or changes can break them. */
-import { ROUTES } from '../../src/admin/routes.ts'
+import { operations, type Operation } from '../../src/admin/all-operations.ts'
 import { allSettings } from '../../src/settings/table.ts'
 import { ALL_KINDS } from '../../src/store/index.ts'
 import { SAMPLE_PAGES } from '../../src/views/page-locals.ts'
@@ -73,7 +73,9 @@ const GROUPS: [title: string, lines: Iterable<string>][] = [
   ['command line', commandLine()],
   [
     'admin API, bodies in openapi.json',
-    Object.entries(ROUTES).map(([name, [route, scope]]) => `${route}, ${scope}: ${name}`),
+    Object.entries<Operation>(operations).map(
+      ([name, { route, scope }]) => `${route}, ${scope}: ${name}`,
+    ),
   ],
   ['event', eventShapes()],
   ['record', records()],

@@ -25,7 +25,7 @@ export const AuditLog = object('Events, the last recorded one first.', {
   events: z.array(AuditEvent),
 })
 
-export const listAudit = operation({
+export const listAudit = operation('GET /audit', 'account-flows:read', {
   summary: 'Events of the audit log.',
   query: z.strictObject({
     account_id: optional(given, 'Of one account.'),

@@ -15,7 +15,10 @@ import {
   type ScopedToken,
 } from './options.ts'
 
-/** Checks fixed tokens; `actor` names one for the audit log. Its time shows neither their content, nor their length, nor which one matches. Without tokens, it refuses all. */
+/**
+ * Checks fixed tokens; `actor` names one for the audit log. Its time shows neither their content,
+ * nor their length, nor which one matches. Without tokens, it refuses all.
+ */
 export function createTokenCheck(tokens: readonly ScopedToken[]) {
   const expected = tokens.map(({ token, scopes }) => ({ hash: digest(token), scopes }))
   return async (presented: string) => {

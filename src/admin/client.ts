@@ -116,7 +116,7 @@ export function createAdminClient(
     { query = {}, body }: { query?: object; body?: object },
     { ifMatch, signal }: SettingsOptions = {},
   ): Promise<Tagged<Answer<N>>> {
-    const [route, , field] = ROUTES[name]
+    const [route, field] = ROUTES[name]
     const [method, path = ''] = route.split(' ')
     const sent = {
       authorization: `Bearer ${token}`,

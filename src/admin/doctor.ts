@@ -18,7 +18,7 @@ export const DoctorRequest = object('What to check beyond the server itself.', {
   to: optional(given, 'Also checks that the mail server accepts this address. No mail is sent.'),
 })
 
-export const runDoctor = operation({
+export const runDoctor = operation('POST /doctor', 'account-flows:support', {
   summary: 'Checks keys, database, clock, base URL and mail server, from the server itself.',
   body: DoctorRequest,
   answer: CheckReport,

@@ -1,7 +1,7 @@
 import type * as z from 'zod'
 import type { User, UserStore } from '../contract/index.ts'
 import { equalsInAsciiCase, withoutBlanks } from '../contract/users.ts'
-import { invalid, refusal, type Problem } from './operation.ts'
+import { invalid, refusal, type AdminParts, type AdminRequest, type Problem } from './operation.ts'
 import { given, object, optional } from './schema.ts'
 
 export type AccountQuery = z.infer<typeof AccountQuery>
@@ -9,6 +9,21 @@ export const AccountQuery = object(
   'One account: `id`, or `user`. `user` is a username, a verified e-mail address or an id, and must match only one account.',
   { user: optional(given), id: optional(given) },
 )
+
+export type Asked = AdminRequest<{}, AccountQuery>
+export type Work<Answer> = (user: User, request: Asked, parts: AdminParts) => Promise<Answer>
+
+/** What an operation on one account takes and does: the account is found, and the action is recorded, before its work. */
+export function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
+  async function run(request: Asked, parts: AdminParts) {
+    const found = await findAccount(parts.users, request.body, isAny)
+    // Not by a field of a problem: the user of a host may have any field.
+    if (!('username' in found)) return found
+    await request.record(action, { accountId: found.id })
+    return work(found, request, parts)
+  }
+  return { body: AccountQuery, run }
+}
 
 /** Unlike in the forms, no kind of match wins over another. `isAny`: an unverified address counts too, if the host can look it up. */
 export async function findAccount(users: UserStore, { id, user }: AccountQuery, isAny: boolean) {

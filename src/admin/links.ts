@@ -7,7 +7,7 @@ import { isForFirst } from '../crypto/password.ts'
 import { hasSamePassword, isVerified } from '../flows/account.ts'
 import { findLink, type LinkState } from '../flows/link-state.ts'
 import { wasVoided } from '../flows/void-links.ts'
-import { alteredIn, readPastedLink } from './pasted-link.ts'
+import { alteredIn, readPastedLink } from '../http/pasted-link.ts'
 import type { Token } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { diagnosisOf, type Words } from './causes.ts'
@@ -52,7 +52,7 @@ export const LinkExplanation = object('What a link is, and what became of it.', 
   history: list(AuditEvent, 'What was recorded since it was made, oldest first.'),
 })
 
-export const explainLink = operation({
+export const explainLink = operation('POST /links/explain', 'account-flows:read', {
   summary: 'What a link is, and what happened to it. The link stays usable. Audited.',
   body: LinkQuery,
   answer: LinkExplanation,
@@ -126,7 +126,7 @@ function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> 
   const { kind = 'password_reset' } = link ?? {}
   const send = `Send a new link: account-flows ${MAIL_KINDS[kind].link.command}.`
   const isVerification = kind === 'email_verification'
-  const cause = about && !isVerification && whyNoLink[kind](about)
+  const cause = about && !isVerification && whyNoLink[kind]?.(about)
   const [summary, advice] = WORDS[state](facts, cause ? diagnosisOf(cause, about).advice : send)
   if (!isVerification || !token || !isVerified(token, user)) return { summary, advice }
   return {

@@ -60,7 +60,7 @@ export const MailRecord = MailOutcome.extend({
 }).describe('All that is known of a mail that was asked for.')
 
 export const mailOperations = {
-  testMail: operation({
+  testMail: operation('POST /mail/test', 'account-flows:settings', {
     summary: 'Sends a test mail now, and reports each step.',
     body: MailTest,
     answer: CheckReport,
@@ -78,7 +78,7 @@ export const mailOperations = {
     },
   }),
 
-  previewMail: operation({
+  previewMail: operation('GET /mail/preview', 'account-flows:read', {
     summary: 'Renders a mail.',
     query: z.strictObject({
       template: oneOf(mailTemplates).describe('Which mail.'),
@@ -91,7 +91,6 @@ export const mailOperations = {
       if (!views.locales.includes(locale)) return invalid('There is no such locale.', problem)
       const kind = Object.values(MAIL_KINDS).find((each) => each.template === template)
       const { page, link } = kind ?? {}
-      const { oauthUrl } = options
       const locals = {
         username: 'ann',
         at: clock.now(),
@@ -100,14 +99,14 @@ export const mailOperations = {
         ...(!kind && { signsInElsewhere: 'Google' }),
         ...(page === undefined
           ? { link: '' }
-          : { link: `${oauthUrl}${page}`, notMe: `${oauthUrl}/not-me` }),
+          : { link: `${options.oauthUrl}${page}`, notMe: `${options.oauthUrl}/not-me` }),
         ...(link && { lifetimeMs: settings()[link.lifetime] }),
       }
       return views.mail(template, locals, { asked: locale })
     },
   }),
 
-  mailOutcome: operation({
+  mailOutcome: operation('GET /mail/outcome', 'account-flows:read', {
     summary: 'What became of a mail that was asked for.',
     query: z.strictObject({ mail_id: given.describe('From `Accepted`.') }),
     answer: MailOutcome,
@@ -115,27 +114,27 @@ export const mailOperations = {
       return outcomeOf(await readMail(parts, query.mail_id))
     },
   }),
-
-  showMail: operation({
-    summary: 'All about one mail: its outcome, each attempt, its ids.',
-    query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
-    answer: MailRecord,
-    async run({ query }, parts) {
-      const kept = await readMail(parts, query.mail_id)
-      const { job, requested, sent, failures } = kept
-      const events = [requested, ...failures.toReversed(), sent].flatMap((event) => event ?? [])
-      const named = await usernamesFor(parts.users, [...events, ...(job ? [job] : [])])
-      const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
-      return {
-        ...outcomeOf(kept),
-        mail: job && wireOf(MailJob, named(job)),
-        message_id: textOf(sent?.details?.['message_id']),
-        queue_id: textOf(sent?.details?.['queue_id']),
-        history: events.map((event) => wireOf(AuditEvent, named(event))),
-      }
-    },
-  }),
 }
+
+export const showMail = operation('GET /outbox/mail', 'account-flows:read', {
+  summary: 'All about one mail: its outcome, each attempt, its ids.',
+  query: z.strictObject({ mail_id: given.describe('From `Accepted` or `MailJob`.') }),
+  answer: MailRecord,
+  async run({ query }, parts) {
+    const kept = await readMail(parts, query.mail_id)
+    const { job, requested, sent, failures } = kept
+    const events = [requested, ...failures.toReversed(), sent].flatMap((event) => event ?? [])
+    const named = await usernamesFor(parts.users, [...events, ...(job ? [job] : [])])
+    const textOf = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
+    return {
+      ...outcomeOf(kept),
+      mail: job && wireOf(MailJob, named(job)),
+      message_id: textOf(sent?.details?.['message_id']),
+      queue_id: textOf(sent?.details?.['queue_id']),
+      history: events.map((event) => wireOf(AuditEvent, named(event))),
+    }
+  },
+})
 
 /** If a stored secret belongs to another server, says so. Otherwise the admin would read that it is missing. */
 function withSecretsLeft(check: Check, [secret, ...more]: string[]): Check {

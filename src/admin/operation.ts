@@ -4,17 +4,18 @@ import { within, type Clock } from '../clock.ts'
 import type { Requester } from '../contract/index.ts'
 import { AccountFlowsError } from '../errors.ts'
 import type { Flows } from '../flows/flows.ts'
-import type { FlowParts } from '../flows/parts.ts'
+import type { CommonParts, FlowParts } from '../flows/parts.ts'
 import type { CheckMail } from '../mail/sending.ts'
 import type { CheckedOptions } from '../options.ts'
 import type { SettingsKeeper } from '../settings/settings.ts'
 import type { Views } from '../views/index.ts'
+import type { AdminScope } from './options.ts'
 import { object, optional, text } from './schema.ts'
 
-export interface AdminParts extends Omit<FlowParts, 'passwords' | 'sessions' | 'requesterOf'> {
+export interface AdminParts extends CommonParts, Pick<FlowParts, 'store' | 'users' | 'keyed'> {
   options: CheckedOptions
   settingsKeeper: SettingsKeeper
-  flows: Pick<Flows, 'forHosts' | 'invite'>
+  flows: Pick<Flows, 'forHosts' | 'invite' | 'requestMail' | 'clientsOf'>
   mail: {
     /** Whether mails can be sent at all. */
     canSend(): boolean
@@ -72,12 +73,15 @@ export const Problem = object('RFC 9457. `code` is stable, `title` is a sentence
 /** Only problems have a `code`. */
 export const isProblem = (answer: object): answer is Problem => 'code' in answer
 
-/** One operation of the admin API (4.5): what it takes and answers, and what it does. `routes.ts` says where it is and who may call it. */
+/** One operation of the admin API (4.5): where it is, who may call it, what it takes and answers, and what it does. */
 export interface Operation<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
 > {
+  /** The method, and the path below that of the admin API. */
+  route: `${'GET' | 'PUT' | 'POST'} /${string}`
+  scope: AdminScope
   summary: string
   query?: Query
   body?: Body
@@ -94,8 +98,12 @@ export function operation<
   Answer extends z.ZodType,
   Query extends z.ZodObject = z.ZodObject<{}>,
   Body extends z.ZodType = z.ZodUndefined,
->(described: Operation<Query, Body, Answer>) {
-  return described
+>(
+  route: Operation['route'],
+  scope: AdminScope,
+  described: Omit<Operation<Query, Body, Answer>, 'route' | 'scope'>,
+): Operation<Query, Body, Answer> {
+  return { route, scope, ...described }
 }
 
 /** Why nothing was done: a stable code, and a sentence. */
@@ -112,7 +120,7 @@ export function invalidSettings(what: 'changed' | 'sent', errors: SettingProblem
   return { ...refusal(400, 'invalid_settings', title), errors }
 }
 
-export function notAnAddress(address: string, what: string, key = 'to'): Problem {
+export function notAnAddress(address: string, what: 'sent' | 'checked' | 'done', key = 'to') {
   const got = JSON.stringify(address).slice(0, 64)
   const title = `Nothing was ${what}: this is not an e-mail address.`
   return invalid(title, { key, expected: 'one plain e-mail address', got })

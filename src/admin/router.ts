@@ -12,12 +12,10 @@ import {
   refusal,
   type AdminParts,
   type AdminRequest,
-  type Operation,
   type Problem,
   type SettingProblem,
 } from './operation.ts'
-import { operations } from './all-operations.ts'
-import { ROUTES } from './routes.ts'
+import { operations, type Operation } from './all-operations.ts'
 import { Settings } from './settings.ts'
 
 const AWAY = 'The database cannot be reached. Try again in a minute.'
@@ -26,10 +24,9 @@ const FAILURES = {
   error: refusal(500, 'error', 'Something went wrong on our side. Try again in a moment.'),
 }
 
-const OPERATIONS: Record<string, Operation> = operations
-const ROWS = Object.entries(ROUTES).map(([name, [route, scope]]) => {
-  const [method = '', path] = route.split(' ')
-  return { method, path, scope, operation: OPERATIONS[name] }
+const ROWS = Object.values<Operation>(operations).map((operation) => {
+  const [method = '', path] = operation.route.split(' ')
+  return { method, path, operation }
 })
 
 /** Its paths are below that of the admin API. */
@@ -41,8 +38,8 @@ export function createAdminRouter(parts: AdminParts) {
   async function operate(ctx: Context, path: string): Promise<Problem | undefined> {
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
     const there = ROWS.filter((row) => row.path === path)
-    const { scope, operation } = there.find((row) => row.method === method) ?? {}
-    const admin = await authenticate(ctx, scope)
+    const { operation } = there.find((row) => row.method === method) ?? {}
+    const admin = await authenticate(ctx, operation?.scope)
     if ('code' in admin) return admin
     if (!operation) return refusedMethod(ctx, there)
     const input = await readInput(ctx, operation)

@@ -8,9 +8,10 @@ import type { ClientLogout, ClientLogoutState } from '../store/index.ts'
 import { AuditEvent } from './audit.ts'
 import { Diagnosis } from './causes.ts'
 import { diagnose, hintsOf, mailHistory } from './diagnosis.ts'
+import { onAccount } from './find-account.ts'
 import { fieldsOf, Link, shownState } from './links.ts'
 import { MailJob } from './mails.ts'
-import type { AdminParts } from './operation.ts'
+import { operation, type AdminParts } from './operation.ts'
 import { count, list, object, optional, text, time, wireOf } from './schema.ts'
 
 export type UserStatus = z.infer<typeof UserStatus>
@@ -40,10 +41,18 @@ export const UserStatus = object('What support needs to know of an account.', {
   events: list(AuditEvent, 'Newest first.'),
 })
 
+export const userStatus = operation('POST /users/status', 'account-flows:read', {
+  summary:
+    'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
+  answer: UserStatus,
+  // This changes nothing in the account, so an unverified address may find it.
+  ...onAccount('user_status', (user, _, parts) => readUserStatus(parts, user), true),
+})
+
 /** Of the events, and of the links of each kind. */
 const MAX = 20
 
-export async function readUserStatus(parts: AdminParts, user: User) {
+async function readUserStatus(parts: AdminParts, user: User) {
   const { store } = parts
   const { id, username, email, emailVerified, disabled } = user
   const awaited = await awaitedOf(parts, user)
@@ -52,7 +61,7 @@ export async function readUserStatus(parts: AdminParts, user: User) {
     linksOf(parts, user, awaited),
     store.audit.list({ accountId: id, limit: MAX }),
     store.cutoffs.read(id),
-    parts.clients.clientsOf(id),
+    parts.flows.clientsOf(id),
   ])
   const { idpAt, oauthAt } = ended ?? {}
   return wireOf(UserStatus, {

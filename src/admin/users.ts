@@ -1,19 +1,10 @@
 import * as z from 'zod'
-import type { Requester, User, UserStore } from '../contract/index.ts'
-import type { LinkKind } from '../contract/mail-kinds.ts'
+import type { User, UserStore } from '../contract/index.ts'
 import { isTaken } from '../flows/account.ts'
-import type { InvitationRefusal } from '../flows/for-hosts.ts'
-import { requestMail } from '../flows/request-mail.ts'
 import { isRecorded } from './audit.ts'
-import { AccountQuery, findAccount } from './find-account.ts'
-import { operation, refusal, type AdminParts, type AdminRequest } from './operation.ts'
+import { onAccount, type Asked } from './find-account.ts'
+import { operation, refusal, type AdminParts } from './operation.ts'
 import { count, given, object, optional, text, wireOf } from './schema.ts'
-import { readUserStatus, UserStatus } from './user-status.ts'
-
-export type Accepted = z.infer<typeof Accepted>
-export const Accepted = object('A mail was asked for.', {
-  mail_id: text.describe('To ask for its outcome.'),
-})
 
 export type EndedSessions = z.infer<typeof EndedSessions>
 export const EndedSessions = object(
@@ -57,39 +48,8 @@ export const Verification = object('What became of the address of an account.', 
   changed: z.boolean().describe('false: it was in this state before.'),
 })
 
-const MAILS = { answer: Accepted, status: 202 } as const
-
 export const userOperations = {
-  userStatus: operation({
-    summary:
-      'An account, its links and mails, and why it got no mail. Also by an unverified address, if the user store supports it. Audited.',
-    answer: UserStatus,
-    // This changes nothing in the account, so an unverified address may find it.
-    ...onAccount('user_status', (user, _, parts) => readUserStatus(parts, user), true),
-  }),
-
-  sendReset: operation({
-    ...MAILS,
-    summary:
-      'Requests a reset link for the account. Without a password, it may get another mail or none. Audited.',
-    ...onAccount('send_reset', ask('password_reset')),
-  }),
-
-  inviteUser: operation({
-    ...MAILS,
-    summary:
-      'Asks for an invitation of an account without a password, to its address. Found by an unverified address too, where the host can. Audited.',
-    // The mail goes only to the address of the account, so an unverified address may find it.
-    ...onAccount('user_invite', invite, true),
-  }),
-
-  sendVerification: operation({
-    ...MAILS,
-    summary: 'Requests a verification link for the account. Audited.',
-    ...onAccount('send_verification', ask('email_verification')),
-  }),
-
-  endSessions: operation({
+  endSessions: operation('POST /users/end-sessions', 'account-flows:support', {
     summary:
       'Ends all sessions, grants and tokens of the account, and voids every link mailed to it. Audited.',
     answer: EndedSessions,
@@ -100,20 +60,20 @@ export const userOperations = {
     }),
   }),
 
-  verifyUser: operation({
+  verifyUser: operation('POST /users/verify', 'account-flows:support', {
     summary: 'Makes the address of an account verified, without a mail. Audited.',
     answer: Verification,
     ...onAccount('user_verify', changing('user_verified', verify)),
   }),
 
-  unverifyUser: operation({
+  unverifyUser: operation('POST /users/unverify', 'account-flows:support', {
     summary:
       'Makes the address of an account unverified, if the user store supports it. Sessions and links stay. Audited.',
     answer: Verification,
     ...onAccount('user_unverify', changing('user_unverified', unverify)),
   }),
 
-  forgetUser: operation({
+  forgetUser: operation('POST /users/forget', 'account-flows:support', {
     summary:
       'Erases the records about an account: mails, links, waiting logins, events. Actions of admins stay, without the id. Audited, without the id.',
     body: AccountId,
@@ -127,20 +87,6 @@ export const userOperations = {
   }),
 }
 
-type Asked = AdminRequest<{}, AccountQuery>
-type Work<Answer> = (user: User, request: Asked, parts: AdminParts) => Promise<Answer>
-
-function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
-  async function run(request: Asked, parts: AdminParts) {
-    const found = await findAccount(parts.users, request.body, isAny)
-    // Not by a field of a problem: the user of a host may have any field.
-    if (!('username' in found)) return found
-    await request.record(action, { accountId: found.id })
-    return work(found, request, parts)
-  }
-  return { body: AccountQuery, run }
-}
-
 /** Changes an account, and records the change. The admin's request was recorded before. */
 function changing(action: string, change: typeof verify) {
   return async (user: User, { record }: Asked, { users, log }: AdminParts) => {
@@ -150,33 +96,6 @@ function changing(action: string, change: typeof verify) {
     await isRecorded(log, recorded, 'a change of an account', { action })
     return outcome
   }
-}
-
-/** An admin asks for these mails: neither the language nor the browser is the reader's. */
-const byAdmin = ({ address, userAgent }: Requester) => ({ address, userAgent, isAdmin: true })
-
-function ask(kind: LinkKind): Work<Accepted> {
-  return async ({ id: accountId }, { requester }, parts) => {
-    const wanted = { accountId, parameters: {}, requester: byAdmin(requester) }
-    return { mail_id: await requestMail(parts, kind, wanted) }
-  }
-}
-
-async function invite({ id }: User, { requester }: Asked, parts: AdminParts) {
-  const invited = await parts.flows.invite(id, {}, byAdmin(requester))
-  if ('mailId' in invited) return { mail_id: invited.mailId }
-  const title = `Nobody was invited: ${WHY[invited.refused]}`
-  if (invited.refused === 'not_found') return refusal(404, 'unknown_account', title)
-  return refusal(409, invited.refused, title)
-}
-
-const WHY: Record<InvitationRefusal, string> = {
-  not_found: 'the account is gone.',
-  disabled: 'the account is disabled. Enable it where your users are.',
-  no_address: 'the account has no e-mail address. Give it one where your users are.',
-  bad_address: 'the address is not one plain e-mail address. Correct it where your users are.',
-  has_password: 'the account has a password. Use user send-reset if it was forgotten.',
-  unsupported: 'the users of this host have no setFirstPassword. Add it where your users are.',
 }
 
 /** A verified account needs none of the links that are under way. A login that waits goes on by its button. */

@@ -4,17 +4,12 @@
  * (3.6). No flow knows a page, a mail server or a database.
  */
 import type { RequestParameters, User } from '../contract/index.ts'
-import {
-  emailChanged,
-  endSessions,
-  invite,
-  passwordChanged,
-  sendVerification,
-} from './for-hosts.ts'
 import { createEmailVerification } from './email-verification.ts'
+import * as hosts from './for-hosts.ts'
 import { createNotMe } from './not-me.ts'
 import type { FlowParts } from './parts.ts'
 import { createPasswordLink } from './password-link.ts'
+import { requestMail } from './request-mail.ts'
 import { createWaitingLogins } from './waiting-login.ts'
 
 export type Flows = ReturnType<typeof createFlows>
@@ -27,11 +22,14 @@ export const createFlows = (parts: FlowParts) => ({
   notMe: createNotMe(parts),
   /** The methods of `AccountFlows`. Admins invite as who they are, so a host does without the requester. */
   forHosts: {
-    invite: (who: User | string, parameters?: RequestParameters) => invite(parts, who, parameters),
-    endSessions: endSessions.bind(undefined, parts),
-    passwordChanged: passwordChanged.bind(undefined, parts),
-    sendVerification: sendVerification.bind(undefined, parts),
-    emailChanged: emailChanged.bind(undefined, parts),
+    invite: (who: User | string, parameters?: RequestParameters) =>
+      hosts.invite(parts, who, parameters),
+    endSessions: hosts.endSessions.bind(undefined, parts),
+    passwordChanged: hosts.passwordChanged.bind(undefined, parts),
+    sendVerification: hosts.sendVerification.bind(undefined, parts),
+    emailChanged: hosts.emailChanged.bind(undefined, parts),
   },
-  invite: invite.bind(undefined, parts),
+  invite: hosts.invite.bind(undefined, parts),
+  requestMail: requestMail.bind(undefined, parts),
+  clientsOf: parts.clients.clientsOf,
 })

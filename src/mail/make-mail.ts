@@ -64,8 +64,9 @@ function makePasswordLink(kind: PasswordLinkKind): MailBehaviour['makeLink'] {
 
 const makeResetLink = makePasswordLink('password_reset')
 
-/** The behaviour of each kind in `contract/mail-kinds.ts`. */
-export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
+/** The behaviour of each kind in `contract/mail-kinds.ts`. Left out: a notice without a link. */
+export const MAIL_BEHAVIOUR: Record<LinkKind, MailBehaviour> &
+  Partial<Record<MailKind, MailBehaviour>> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
   password_reset: {
     findByIdentifier,
@@ -134,9 +135,6 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
       return { link, apps, isByHost, isFirst, locale }
     },
   },
-
-  /** The notice of a changed address, to the one before. */
-  email_changed: { makeLink: async () => ({ link: '' }) },
 }
 
 /** Writes the text; beside a link, with a new token for "This wasn't me" at each attempt. The words are in `views/mails.ts`. */

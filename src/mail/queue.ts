@@ -134,7 +134,8 @@ async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: 
   if (!(await globalLimit.mayLeave())) return undefined
   if (!slot.isFlowing) await slot.open()
   const { parameters, client } = await parts.clients.identify(job.parameters)
-  const link = await MAIL_BEHAVIOUR[job.kind].makeLink(parts, job, recipient, parameters)
+  const made = MAIL_BEHAVIOUR[job.kind]?.makeLink(parts, job, recipient, parameters)
+  const link = (await made) ?? { link: '' }
   if (link === 'superseded') {
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'

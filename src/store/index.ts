@@ -9,7 +9,7 @@ import { MAIL_OUTBOX, isHeldAt } from './outbox-record.ts'
 import { PENDING_LOGINS, pendingLogins } from './logins.ts'
 import { createRecords, type Records } from './records.ts'
 import { tableOf } from './table.ts'
-import { KINDS, type TokenRecord } from './tokens.ts'
+import { passwordTokenKind, verificationTokenKind, type TokenRecord } from './tokens.ts'
 import type { Clock } from '../clock.ts'
 import type { TokenPart } from '../contract/mail-kinds.ts'
 import { CUTOFFS, cutoffStore } from './cutoffs.ts'
@@ -32,8 +32,14 @@ export type * from './settings.ts'
 export type * from './token-stores.ts'
 export type * from './tokens.ts'
 
+const TOKENS = {
+  resetTokens: passwordTokenKind('password_reset_tokens'),
+  invitationTokens: passwordTokenKind('invitation_tokens'),
+  verificationTokens: verificationTokenKind('email_verification_tokens'),
+}
+
 export const ALL_KINDS: readonly Kind[] = [
-  ...Object.values(KINDS),
+  ...Object.values(TOKENS),
   NOT_ME_TOKENS,
   PENDING_LOGINS,
   CUTOFFS,
@@ -62,9 +68,9 @@ function openStore(store: RecordStore, clock: Clock) {
   /** The time of the database. */
   const now = () => store.now()
   return {
-    resetTokens: passwordTokens(tableOf(records, KINDS.resetTokens)),
-    invitationTokens: passwordTokens(tableOf(records, KINDS.invitationTokens)),
-    verificationTokens: verificationTokens(tableOf(records, KINDS.verificationTokens)),
+    resetTokens: passwordTokens(tableOf(records, TOKENS.resetTokens)),
+    invitationTokens: passwordTokens(tableOf(records, TOKENS.invitationTokens)),
+    verificationTokens: verificationTokens(tableOf(records, TOKENS.verificationTokens)),
     notMeTokens: notMeTokens(tableOf(records, NOT_ME_TOKENS)),
     pendingLogins: pendingLogins(tableOf(records, PENDING_LOGINS)),
     cutoffs: cutoffStore(tableOf(records, CUTOFFS)),
@@ -145,9 +151,9 @@ async function forgetAccount(records: Records, accountId: string, at: Date, acco
   return {
     mails: await forget(MAIL_OUTBOX, 'accountId', (job) => (isHeldAt(job, at) ? job : undefined)),
     notMeLinks: await forget(NOT_ME_TOKENS, 'userId'),
-    resetLinks: await forget(KINDS.resetTokens, 'userId', unlessUnfinished),
-    verificationLinks: await forget(KINDS.verificationTokens, 'userId'),
-    invitationLinks: await forget(KINDS.invitationTokens, 'userId', unlessUnfinished),
+    resetLinks: await forget(TOKENS.resetTokens, 'userId', unlessUnfinished),
+    verificationLinks: await forget(TOKENS.verificationTokens, 'userId'),
+    invitationLinks: await forget(TOKENS.invitationTokens, 'userId', unlessUnfinished),
     waitingLogins: await forget(PENDING_LOGINS, 'accountId'),
     clientLogouts: await forget(CLIENT_LOGOUTS, 'accountId', (logout) =>
       logout.state === 'waiting' ? { ...logout, isForgotten: true } : undefined,

@@ -58,7 +58,8 @@ const OF_TOKENS = { fields: FIELDS, purgedAt: 'purgeAt', isRemembered: true } as
 
 const isSound = ({ claimedBy }: TokenRecord) => ClaimedBy.safeParse(claimedBy).success
 
-const ofResets = (name: string) =>
+/** The tokens of resets and of invitations: a user has one live token. */
+export const passwordTokenKind = (name: string) =>
   kindOf({
     ...OF_TOKENS,
     name,
@@ -69,17 +70,14 @@ const ofResets = (name: string) =>
       isSound(record) && (record.liveOf ?? record.claimedAt ?? record.invalidatedAt) !== undefined,
   })
 
-export const KINDS = {
-  resetTokens: ofResets('password_reset_tokens'),
-  invitationTokens: ofResets('invitation_tokens'),
-  verificationTokens: kindOf({
+export const verificationTokenKind = (name: string) =>
+  kindOf({
     ...OF_TOKENS,
-    name: 'email_verification_tokens',
+    name,
     indexes: [['userId', 'createdAt'], ['expiresAt']],
     unique: ['tokenHash'],
     isWhole: isSound,
-  }),
-}
+  })
 
 /** Of an issued token, even if it is modelled on another one. */
 const NOTHING_YET = {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { MailJobStatus } from '../../src/store/index.ts'
-import { retryAllDead } from '../../src/admin/outbox.ts'
+import { retryAllDead } from '../../src/mail/retry.ts'
 import type { AdminClient } from '../../src/admin/client.ts'
 import { systemClock } from '../../src/clock.ts'
 import { codeOf, expectAudited, outcomeOf, suiteAdmin } from '../support/admin.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import type { Clock } from '../../src/clock.ts'
-import { settingNamed, type SettingTexts } from '../../src/settings/table.ts'
+import { allSettings, settingNamed, type SettingTexts } from '../../src/settings/table.ts'
 import { adminOf, bearer, problemOf, settingsOf, type SettingsRequest } from '../support/admin.ts'
 import {
   onEachStore,
@@ -78,8 +78,8 @@ const badValues: Record<string, string[]> = {
   validation_max_password_length: lengths,
 }
 
-/** By key, each to be accepted, one after the other; the last one of each agrees with the others. */
-const goodValues: Record<keyof SettingTexts, string[]> = {
+/** By key, each to be accepted, one after the other; the last one of each agrees with the others. Left out: each listed value, and the default. */
+const goodValues: Partial<Record<keyof SettingTexts, string[]>> = {
   password_reset_expiration: ['1s', '90m', '1h30m', '7d', '604800s', '2h'],
   require_email_verification: ['true', 'false'],
   email_verification_expiration: ['1s', '30d', '1d12h', '24h'],
@@ -466,7 +466,12 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
   })
 
   describe('take a good value, and it is in force:', () => {
-    for (const [key, values] of Object.entries(goodValues)) {
+    const others = allSettings
+      .filter(({ name }) => !(name in goodValues))
+      .map(
+        ({ name, values = [], default: byDefault = '' }) => [name, [...values, byDefault]] as const,
+      )
+    for (const [key, values] of [...Object.entries(goodValues), ...others]) {
       for (const value of values) {
         it(`${key}: ${JSON.stringify(value).slice(0, 60)}`, async () => {
           const { [key]: _, warnings: __, ...others } = await shown()

@@ -592,7 +592,8 @@ onEachStore('Forgetting an account (5)', (technology) => {
     const links = { reset_links: 0, verification_links: 0, invitation_links: 0, not_me_links: 0 }
     const others = { mails: 0, waiting_logins: 0, client_logouts: 0, events: 0, under_way: 0 }
     const erased = await admin.forgetUser({ id: 'no such id' })
-    expect(erased).to.deep.equal({ ...links, ...others })
+    expect(erased).to.include({ ...links, ...others })
+    expect(new Set(Object.values(erased))).to.deep.equal(new Set([0]))
     const counted = await h.store.forget('no such id', new Date(), '')
     expect(Object.keys(erased)).to.have.members(Object.keys(counted).map(snakeCase))
   })

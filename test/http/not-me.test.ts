@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
 import { hashToken, newId, newToken } from '../../src/crypto/token.ts'
-import type { LinkKind } from '../../src/contract/mail-kinds.ts'
+import { linkKinds, MAIL_KINDS } from '../../src/contract/mail-kinds.ts'
+import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectPage, linksOf, press, createUserAgent } from '../support/user-agent.ts'
 import {
@@ -409,12 +410,6 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
 describe('The page behind "This wasn\'t me" (4.10)', () => {
   const h = suiteHarness()
 
-  const MAILED: Record<LinkKind, (user: Person) => Promise<unknown>> = {
-    password_reset: (user) => user.forgets(),
-    email_verification: (user) => user.asksAgain(),
-    invitation: (user) => user.isInvited(),
-  }
-
   it('asks, and does nothing however often it is opened, also by whatever looks into mails (NOT-01)', async () => {
     const { user, link } = await h.userWithLink()
     const notMe = await user.notMeLink()
@@ -429,12 +424,13 @@ describe('The page behind "This wasn\'t me" (4.10)', () => {
 
   it('is one page for all kinds and accounts, and names neither account nor address (NOT-06)', async () => {
     const shown = new Set<string>()
-    for (const [kind, mailed] of Object.entries(MAILED)) {
+    for (const kind of linkKinds) {
       const user = await (kind === 'password_reset'
         ? h.addVerified()
         : h.addUnverified(kind === 'invitation' ? { passwordHash: undefined } : {}))
-      await mailed(user)
-      const notMe = await user.notMeLink()
+      const command = MAIL_KINDS[kind].link.command.split(' ')
+      await cliOf(h).done([...command, '--id', user.id, '--wait', '0'])
+      const notMe = notMeOf(await user.mail(1))
       const page = await agent.get(notMe)
       expectPage(page, 200, 'not-me', 'confirm')
       const text = page.text.replaceAll(tokenOf(notMe), '')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { assert, integer, property } from 'fast-check'
 import { DomUtils } from 'htmlparser2'
-import { mailTemplates } from '../../src/contract/mail-kinds.ts'
+import { MAIL_KINDS, mailTemplates } from '../../src/contract/mail-kinds.ts'
 import { SCHEMES, accentOf, checkBrand, contrast, type Brand } from '../../src/views/brand.ts'
 import { createViews, type Views } from '../../src/views/index.ts'
 import { webmailOf } from '../../src/views/pages.ts'
@@ -23,7 +23,9 @@ const BRAND: Brand = {
 }
 const BLOCKED = { mode: 'blocked', username: 'ann', lifetimeMs: 3_600_000, parameters: {} } as const
 const MAILS = [...mailTemplates, 'test'] as const
-const LEADS_NOWHERE = new Set<string>(['test', 'email-changed', 'signs-in-elsewhere'])
+const LEADS_SOMEWHERE = new Set<string>(
+  Object.values(MAIL_KINDS).flatMap(({ page, template }) => (page ? template : [])),
+)
 
 const viewsOf = (brand: Brand) => createViews('/oauth2', { brand: checkBrand(brand, BASE) })
 
@@ -84,7 +86,7 @@ describe('A brand', () => {
       const links = linksIn(read(html), 'html').filter((href) => href !== LINK)
       expect(links, name).to.deep.equal([HOME, HOME, 'mailto:help@acme.example'])
       const { accent } = accentOf('#ffcc00', SCHEMES.light)
-      const isLink = !LEADS_NOWHERE.has(name)
+      const isLink = LEADS_SOMEWHERE.has(name)
       expect(html.includes(`bgcolor="${accent}"`), name).to.equal(isLink)
       const below = `Acme & Co\n${HOME}\nHelp: help@acme.example`
       expect(text.trimEnd().split('\n\n').at(-1)).to.equal(below)

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { MAIL_KINDS } from '../../src/contract/mail-kinds.ts'
 import { deviceOf } from '../../src/views/device.ts'
 import {
   createViews,
@@ -13,9 +14,10 @@ const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy&x=1'
 const NOT_ME = 'https://id.example.com/oauth2/not-me?t=Zm9v'
 const EDGE =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0'
-const LINK_MAILS: MailName[] = ['password-reset', 'email-verification', 'invitation']
-const LINKED: MailName[] = [...LINK_MAILS, 'password-changed']
-const MAILS: MailName[] = [...LINKED, 'email-changed']
+const KINDS = Object.values(MAIL_KINDS)
+const LINK_MAILS = new Set<MailName>(KINDS.flatMap(({ link, template }) => (link ? template : [])))
+const LINKED: MailName[] = KINDS.flatMap(({ page, template }) => (page ? template : []))
+const MAILS: MailName[] = KINDS.map(({ template }) => template)
 
 const LINKS =
   'https://evil.example/login http:\\\\evil.example //evil.example www.evil.example evil.example ' +
@@ -55,7 +57,7 @@ describe('mails', () => {
 
   function localsOf(name: MailName) {
     if (!LINKED.includes(name)) return { username: 'ada', link: '', at }
-    return LINK_MAILS.includes(name) ? { ...common, lifetimeMs: 3_600_000 } : common
+    return LINK_MAILS.has(name) ? { ...common, lifetimeMs: 3_600_000 } : common
   }
 
   for (const name of LINKED) {
@@ -71,7 +73,7 @@ describe('mails', () => {
         expect(part).to.contain('Hello ada,')
         expect(part).to.contain('Shop & Co')
         expect(part).to.match(/ on January 2, 2026 at 3:04.AM UTC, with Edge on Windows\./)
-        if (LINK_MAILS.includes(name)) expect(part).to.contain('The link works once, for 1 hour.')
+        if (LINK_MAILS.has(name)) expect(part).to.contain('The link works once, for 1 hour.')
         expect(part).to.contain(words[`mail.${name}.not_you`])
         if (login) expect(part).to.contain(words['login.never'])
       }

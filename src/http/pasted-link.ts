@@ -2,10 +2,10 @@
 import type { RequestParameters } from '../contract/index.ts'
 import { linkKinds, MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { parametersFrom, REQUEST_PARAMETERS } from '../contract/parameters.ts'
-import { isBracketed, readingsOf, SIGNED } from '../crypto/verification-link.ts'
 import type { AuthorizeSig } from '../crypto/keys.ts'
 import { isToken } from '../crypto/token.ts'
-import { parseFields } from '../http/input.ts'
+import { isBracketed, readingsOf, SIGNED } from '../crypto/verification-link.ts'
+import { parseFields } from './input.ts'
 
 /** A link of this service, as the admin pasted it. */
 export interface PastedLink {
