@@ -166,7 +166,8 @@ describe('flows.sendVerification(user, parameters)', () => {
         for (const parameters of ['client', ['a'], null, 42])
           await expectTypeError(() => h.flows[call](ann, parameters as never), /must be an object/)
         const parameters = { clientId: 42 } as never
-        await expectTypeError(() => h.flows[call](ann, parameters), /clientId must be a text/)
+        const told = new RegExp(`^TypeError: ${call}: clientId must be a text$`)
+        await expectTypeError(() => h.flows[call](ann, parameters), told)
       }
     })
     await h.flows.sendVerification(ann)

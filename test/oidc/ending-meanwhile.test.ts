@@ -525,7 +525,6 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
         const tries = failing(h.store)
         const answer = await h.reset(link, NEW)
         expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
-        expect(answer.text).not.to.include('hiccups')
         await eventually('the reset is finished', async () => {
           await moveTime(1_000)
           return owner.events('password_reset_completed').at(0)
