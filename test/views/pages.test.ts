@@ -10,7 +10,7 @@ import {
 } from '../../src/views/index.ts'
 import { PAGES_WITH_PASSWORD, SAMPLE_PAGES } from '../../src/views/page-locals.ts'
 import { words } from '../support/words.ts'
-import { read, samplePages } from './read-pages.ts'
+import { read, samplePages, skeletonOf } from './read-pages.ts'
 
 const PAYLOADS = [
   '"><script>alert(1)</script>',
@@ -191,9 +191,6 @@ describe('Every page', () => {
     }
   })
 
-  /** All elements with the names of their attributes: what must not depend on any value. */
-  const skeletonOf = (html: string) =>
-    read(html).all.map(({ name, attribs }) => `${name} ${Object.keys(attribs).join(' ')}`)
   const skeletons = pages.map(({ html }) => skeletonOf(html))
 
   const NOTICES = new Set<MailName>(['password-changed', 'email-changed'])
