@@ -16,7 +16,7 @@ import {
 import { describeWithMongo } from '../support/mongod.ts'
 import { shapeOf } from '../support/observe.ts'
 import { disown, notMeOf, type Person, personAt, tokenOf } from '../support/person.ts'
-import { beforeFirst, instead } from '../support/records.ts'
+import { beforeFirst, databaseOf, instead } from '../support/records.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 
 const DAY_MS = 86_400_000
@@ -27,16 +27,15 @@ const agent = createUserAgent()
 const reported = (user: Person) =>
   user.events('mail_reported').map(({ details }) => [details.mail, details.password])
 
+type Write = (...of: unknown[]) => unknown
+
 /** What a process does that dies once it has written. */
-function dyingAfter(part: object, method: string): () => void {
-  const write: unknown = Reflect.get(part, method)
-  if (typeof write !== 'function') throw new TypeError(`there is no ${method}`)
-  Reflect.set(part, method, async (...of: unknown[]) => {
-    await Reflect.apply(write, part, of)
-    throw new Error(`died after ${method}`)
-  })
-  return () => void Reflect.set(part, method, write)
-}
+const thenDies =
+  (write: Write) =>
+  async (...of: unknown[]) => {
+    await write(...of)
+    throw new Error('the process died')
+  }
 
 async function expectDeadReset(link: string) {
   expectPage(await agent.get(link), 400, 'reset-password', 'invalid')
@@ -395,9 +394,8 @@ onEachStore('"This wasn\'t me" of a mail (3.6)', (technology) => {
   for (const [step, partOf, method] of STEPS) {
     it(`is finished by pressing again, where its process died once ${step} (NOT-11)`, async () => {
       const { user, ofNotice } = await stolen()
-      const undo = dyingAfter(partOf(h), method)
-      const died = await disown(ofNotice)
-      undo()
+      const part = partOf(h) as Record<string, Write>
+      const died = await instead(part, method, thenDies, () => disown(ofNotice))
       expectPage(died, 500, 'error', 'error')
       expectPage(await disown(ofNotice), 200, 'not-me', 'secured')
       expect(reported(user)).to.deep.equal([['password_changed', 'blocked']])
@@ -503,8 +501,6 @@ describeWithMongo(
     it('block the password, or leave it, as the page says, in 24 races (NOT-09)', async () => {
       const secrets = [randomBytes(32)]
       const h = await startHarness({ technology: 'mongodb', flows: { secrets } })
-      const { db } = h
-      if (!db) throw new Error('no database')
       const links = []
       // One after the other: of one network, few passwords wait to be hashed.
       for (let round = 0; round < 24; round += 1) {
@@ -515,7 +511,7 @@ describeWithMongo(
       }
       await h.isIdle()
       const other = await startHarness({
-        database: { db, drop: async () => {} },
+        database: { db: databaseOf(h), drop: async () => {} },
         flows: { secrets },
       })
       try {
@@ -527,7 +523,7 @@ describeWithMongo(
           const [done] = await Promise.all(
             index % 2 === 0 ? [pressed(), reset()] : [pressed(), delay(index * 3).then(reset)],
           )
-          const { mode, status } = status503(done) ? await disown(there) : done
+          const { mode, status } = done.status === 503 ? await disown(there) : done
           expect([status, mode]).to.be.deep.oneOf([
             [200, 'secured'],
             [200, 'later'],
@@ -541,5 +537,3 @@ describeWithMongo(
     })
   },
 )
-
-const status503 = ({ status }: { status: number }) => status === 503

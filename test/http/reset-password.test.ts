@@ -84,19 +84,16 @@ describe('{oauth_path}/reset-password', () => {
   })
 })
 
-/** Which of these methods are called meanwhile, and how far a token is said to be. */
-async function calledDuring(methods: [part: object, name: string][], work: () => Promise<unknown>) {
+/** Which of these methods are called from now on, and how far a token is said to be. */
+function callsOf(methods: [part: object, name: string][]): string[] {
   const calls: string[] = []
-  const undo = methods.map(([part, name]) => {
+  for (const [part, name] of methods) {
     const real = Reflect.get(part, name) as (...of: unknown[]) => unknown
     Reflect.set(part, name, (...of: unknown[]) => {
       calls.push(name === 'advance' ? `advance ${String(of[1])}` : name)
       return real(...of)
     })
-    return () => Reflect.set(part, name, real)
-  })
-  await work()
-  for (const each of undo) each()
+  }
   return calls
 }
 
@@ -135,20 +132,16 @@ onEachStore('A reset', (technology) => {
     const { store } = h
     const isCompleted = async () =>
       (await store.resetTokens.find(sha256(tokenOf(link))))?.completedAt !== undefined
-    const calls = await calledDuring(
-      [
-        [store.resetTokens, 'claim'],
-        [h.users, 'replacePasswordHash'],
-        [store.resetTokens, 'advance'],
-        [store.cutoffs, 'end'],
-        [store.outbox, 'add'],
-        [store.audit, 'record'],
-      ],
-      async () => {
-        expect((await h.reset(link, NEW)).mode).to.equal('done')
-        await eventually('it is completed, once its answer was sent', isCompleted)
-      },
-    )
+    const calls = callsOf([
+      [store.resetTokens, 'claim'],
+      [h.users, 'replacePasswordHash'],
+      [store.resetTokens, 'advance'],
+      [store.cutoffs, 'end'],
+      [store.outbox, 'add'],
+      [store.audit, 'record'],
+    ])
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    await eventually('it is completed, once its answer was sent', isCompleted)
     const effects = ['replacePasswordHash', 'advance used', 'end', 'record']
     expect(calls).to.deep.equal(['claim', ...effects, 'advance completed'])
   })
