@@ -8,10 +8,11 @@ import {
   createUserAgent,
   decodeEntities,
 } from '../support/user-agent.ts'
+import { bearer } from '../support/admin.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { partyOf } from '../support/clients.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
-import { ADMIN_TOKEN, CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
+import { CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { isActive, redeem } from '../support/oauth-requests.ts'
 import { ask } from '../support/observe.ts'
 import { type Person, tokenOf } from '../support/person.ts'
@@ -380,7 +381,7 @@ describe('The admin API, from where it must not be reached (5.1)', () => {
   const json = { 'content-type': 'application/json' }
 
   async function isUnchanged() {
-    const response = await admin({ headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })
+    const response = await admin({ headers: bearer })
     expect(response.status).to.equal(200)
     expect(await response.json()).to.include({ email_verification_expiration: '24h' })
   }
@@ -394,7 +395,6 @@ describe('The admin API, from where it must not be reached (5.1)', () => {
       'access-control-request-method': 'PUT',
       'access-control-request-headers': 'authorization, content-type',
     }
-    const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` }
     for (const [init, status] of [
       [{ method: 'OPTIONS', headers: { ...from, ...asked } }, 401],
       [{ method: 'OPTIONS', headers: { ...from, ...asked, ...bearer } }, 405],

@@ -3,11 +3,10 @@ import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
 import { signInAt } from '../oidc/logout-clients.ts'
 import { suiteAdmin } from '../support/admin.ts'
-import { runCli } from '../support/cli.ts'
+import { cliOf } from '../support/cli.ts'
 import { partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import {
-  ADMIN_TOKEN,
   CLIENT,
   CONFIDENTIAL,
   type Harness,
@@ -511,15 +510,14 @@ onEachStore('The apps that a person was signed in to', (technology) => {
   it('are counted for an admin who ends the sessions, also at the command line', async () => {
     const user = await h.addVerified()
     await signInTo(h, user, [apps.shop, apps.mail, apps.down])
-    const run = (...args: string[]) =>
-      runCli(args, { env: { ACCOUNT_FLOWS_URL: h.baseUrl, ACCOUNT_FLOWS_TOKEN: ADMIN_TOKEN } })
-    const { stdout } = await run('user', 'end-sessions', user.username, '--yes')
+    const { run } = cliOf(h)
+    const { stdout } = await run(['user', 'end-sessions', user.username, '--yes'])
     expect(stdout)
       .to.match(/^Clients that are told to sign the person out: 2$/m)
       .and.match(/^Clients that cannot be told: 1$/m)
     await eventually('the shop is told', async () =>
       /^clients of the last end +1 told, 1 waiting, 0 failed, 1 cannot be told$/m.test(
-        (await run('user', 'status', user.username)).stdout,
+        (await run(['user', 'status', user.username])).stdout,
       ),
     )
     const { clients } = await h.flows.endSessions(user.id)

@@ -1,15 +1,9 @@
 import { expect } from 'chai'
-import { createAdminClient } from '../../src/admin/client.ts'
 import { memoryUsers, type User, type UserStore } from '../../src/index.ts'
+import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { choosesAsProcessDies } from '../support/first-password.ts'
-import {
-  ADMIN_TOKEN,
-  type Harness,
-  PASSWORD,
-  suiteHarness,
-  type Technology,
-} from '../support/harness.ts'
+import { type Harness, PASSWORD, suiteHarness, type Technology } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { ask, shapeOf, usableRecord } from '../support/observe.ts'
 import { disown, OTHER_HASH, type Person } from '../support/person.ts'
@@ -49,9 +43,7 @@ function onEachUserStore(title: string, body: (technology: Technology) => void) 
 onEachUserStore('A user without a password who may choose one (3.7)', (technology) => {
   const h = suiteHarness({ technology, mayLogErrors: true })
 
-  async function userWithLink(changes: Partial<User> = {}) {
-    return h.userWithLink({ ...CHOOSES, ...changes })
-  }
+  const userWithLink = () => h.userWithLink(CHOOSES)
 
   it('gets a link, which sets the first password once; sessions end, it is recorded as a reset, and the owner is told', async () => {
     await h.put({ password_changed_email: 'true' })
@@ -383,8 +375,8 @@ onEachUserStore('A user without a password who signs in elsewhere (3.7)', (techn
     expect([sent?.details?.link, others]).to.deep.equal(['none', []])
     expect(await h.store.resetTokens.ofUser(user.id, 9)).to.deep.equal([])
     await expectNone(h, user)
-    const admin = createAdminClient(h.baseUrl, ADMIN_TOKEN)
-    expect(await admin.forgetUser({ id: user.id })).to.include({ reset_links: 0, not_me_links: 0 })
+    const forgotten = await adminOf(h).forgetUser({ id: user.id })
+    expect(forgotten).to.include({ reset_links: 0, not_me_links: 0 })
   })
 
   it('keeps the spare mail of its invitation', async () => {
@@ -504,8 +496,7 @@ for (const none of ['', null]) {
       expect(await h.flows.invite('3')).to.have.keys('mailId')
       const { link } = await h.mail.mailTo('cid@users.example')
       expectPage(await agent.get(link), 200, 'accept-invitation', 'form')
-      const admin = createAdminClient(h.baseUrl, ADMIN_TOKEN)
-      expect(await admin.userStatus({ id: '4' })).to.include({ has_password: false })
+      expect(await adminOf(h).userStatus({ id: '4' })).to.include({ has_password: false })
     })
   })
 }

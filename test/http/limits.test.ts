@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request } from 'node:http'
 import type { ListenOptions } from 'node:net'
-import { networkInterfaces, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { networkInterfaces } from 'node:os'
 import { expect } from 'chai'
 import express from 'express'
 import { expressHost } from '../../examples/hosts/express.ts'
@@ -12,6 +10,7 @@ import { koaHost } from '../../examples/hosts/koa.ts'
 import { networkOf } from '../../src/http/requester.ts'
 import type { ForgotPasswordRequest } from '../../src/index.ts'
 import { adminOf } from '../support/admin.ts'
+import { suiteFolder } from '../support/folders.ts'
 import { expectPage, type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
 import {
   type Harness,
@@ -266,6 +265,7 @@ describe('Forms from one address', () => {
 })
 
 describe('Forms where no proxy is declared', () => {
+  const file = suiteFolder()
   const warnings: string[] = []
   const h = suiteHarness({
     settings: { requests_per_ip_per_minute: '2' },
@@ -322,14 +322,9 @@ describe('Forms where no proxy is declared', () => {
   }
 
   it('are not limited over a Unix socket: who is behind it has no address', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'account-flows-limits-'))
-    const path = join(folder, 'socket')
-    try {
-      const statuses = await sixPosts({ path }, () => ({ socketPath: path }))
-      expect(statuses).to.deep.equal(Array(6).fill(200))
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
+    const path = file('socket')
+    const statuses = await sixPosts({ path }, () => ({ socketPath: path }))
+    expect(statuses).to.deep.equal(Array(6).fill(200))
   })
 
   it('are counted by their connection, whatever their headers say', async function () {
