@@ -403,8 +403,7 @@ describeWithMongo(
       expect(refused.slice(-3).map(({ status }) => status)).to.include(503)
     }
 
-    it('holds no token, password, key or typed identifier, and is JSON lines', async function () {
-      this.timeout(240_000)
+    it('holds no token, password, key or typed identifier, and is JSON lines', async () => {
       const { db } = database
       await useAdminApi()
       const verified = await addUser('reader', true)

@@ -10,7 +10,7 @@ import {
 } from '../support/user-agent.ts'
 import { bearer } from '../support/admin.ts'
 import { describeInChromium } from '../support/chromium.ts'
-import { partyOf } from '../support/clients.ts'
+import { APP, partyOf } from '../support/clients.ts'
 import { suiteExampleServer } from '../support/example-server.ts'
 import { CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { isActive, redeem } from '../support/oauth-requests.ts'
@@ -115,12 +115,7 @@ describe('A redirect URI that is not registered (RED-01, RED-02, RED-03, RED-04)
   const agent = createUserAgent()
   const h = suiteHarness()
 
-  const parameters = (redirect_uri: string) => ({
-    client_id: CLIENT.client_id,
-    redirect_uri,
-    scope: 'openid',
-    state: 's',
-  })
+  const parameters = (redirect_uri: string) => ({ ...APP, redirect_uri, state: 's' })
   const all = [...Object.entries(NEAR_MISSES), ...DANGEROUS.map((uri) => [uri, uri] as const)]
 
   /** Nothing on the page leads anywhere but to ourselves; a hidden field is text, and leads nowhere. */

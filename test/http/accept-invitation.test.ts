@@ -66,10 +66,7 @@ onEachStore('An invitation (3.4)', (technology) => {
     expect(await user.hasPassword(NEW)).to.equal(true)
     expect(await user.isVerified()).to.equal(true)
     expect(completed(user)).to.have.length(1)
-    expect(await h.users.findById(neighbour.id)).to.include({
-      passwordHash: undefined,
-      emailVerified: false,
-    })
+    await expectUntouched(neighbour)
     expect((await user.in().signsIn(NEW)).location).to.include('code=')
 
     for (const again of [

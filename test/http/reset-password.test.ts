@@ -56,6 +56,7 @@ describe('{oauth_path}/reset-password', () => {
     for (const name of ['password', 'confirm_password']) {
       const [field = ''] = new RegExp(`<input[^>]* name="${name}"[^>]*>`).exec(page.text) ?? []
       expect(field).to.include('type="password"').and.include('autocomplete="new-password"')
+      // A maxlength would cut silently what is pasted.
       expect(field).not.to.match(/value=|onpaste|maxlength=|pattern=|readonly/)
     }
     const refused = await h.reset(link, NEW, 'another one')

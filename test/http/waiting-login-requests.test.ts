@@ -26,7 +26,7 @@ import { CLIENT, CONFIDENTIAL, type Host, suiteHarness } from '../support/harnes
 import { describeWithMongo } from '../support/mongod.ts'
 import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
 import { codeOn, expectMode, setsSession, type Person } from '../support/person.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { createUserAgent, expectUnavailable, type Answer } from '../support/user-agent.ts'
 
 type Change = Partial<ClientMetadata>
 
@@ -271,13 +271,6 @@ describeWithMongo('A login that waits, when the database fails between two steps
       expect(await outage.happened, `${answer.status} ${answer.mode}`).not.to.equal(undefined)
     }
     return answer
-  }
-
-  /** The page says that it can be tried again. */
-  function expectUnavailable(answer: Answer) {
-    expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
-    expect(answer.location).to.equal(undefined)
-    expect(answer.headers.getSetCookie()).to.deep.equal([])
   }
 
   /** Nothing is lost: a login that begins now goes through. */

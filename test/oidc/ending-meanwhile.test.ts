@@ -218,7 +218,6 @@ describe('A link that was asked for by name, opened while flows.endSessions runs
   const h = suiteHarness()
 
   const times: Record<string, (end: () => Promise<unknown>) => unknown> = {
-    'before it opens': (end) => end(),
     'between the looks at it and at the cut-offs': (end) =>
       beforeFirst(h.store.cutoffs, 'read', end),
     'between its look-up and its session': (end) => beforeFirst(h.users, 'markEmailVerified', end),
