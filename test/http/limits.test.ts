@@ -456,11 +456,10 @@ for (const [kind, path, name, command] of FORMS) {
       check = () => 'allow'
     })
 
-    let addresses = 0
     /** `identifier` stands for the field of this form that names somebody. */
     const post = (
       { identifier, ...others }: Record<string, string>,
-      address = `192.0.2.${(addresses += 1)}`,
+      address = newAddress(),
       userAgent = 'a browser',
     ) => {
       const form = identifier === undefined ? others : { [name]: identifier, ...others }

@@ -1,6 +1,7 @@
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { expect } from 'chai'
+import { BRAND } from '../browser/page-server.ts'
 import { mustExist } from '../store/contract/samples.ts'
 import { languageFor } from '../../src/http/pages.ts'
 import { createCatalog, readLocales, type Catalog } from '../../src/views/locales.ts'
@@ -22,12 +23,6 @@ const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
 const NOT_ME = 'https://id.example.com/oauth2/not-me'
 const SAFARI =
   'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Safari/605.1.15'
-const BRAND = {
-  name: 'Acme',
-  homeUrl: 'https://acme.example/',
-  signInUrl: 'https://acme.example/sign-in',
-  supportUrl: 'mailto:help@acme.example',
-}
 const FRAME = {
   oauthPath: '/oauth2',
   stylesheet: '/oauth2/s.css',
