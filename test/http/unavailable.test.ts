@@ -330,6 +330,7 @@ describe('Passwords to hash, many at once (RATE-15)', () => {
     expect(jobs).to.have.members([...hashing, ...hashing])
     expect(modes.toSorted()).to.deep.equal(['200 done', ...Array<string>(59).fill('400 invalid')])
     expect(await user.hasPassword(`${NEW} ${modes.indexOf('200 done')}`)).to.equal(true)
+    expect(user.events('password_reset_completed')).to.have.length(1)
   })
 
   it('of another network hold nothing up: a reset is done, and so is a login', async () => {
