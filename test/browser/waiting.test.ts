@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Page } from 'playwright-core'
 import { createViews } from '../../src/views/index.ts'
 import { describeInChromium } from '../support/chromium.ts'
 import { codeIn, wrongCode } from '../support/person.ts'
+import { wordsIn } from '../support/words.ts'
 import {
   answerTo,
   blockedIn,
@@ -21,11 +21,6 @@ const PASTED = {
     ` ${code.slice(0, 2)} ${code.slice(2, 4)}-${code.slice(4)} `,
   'in the digits of another script': (code: string) =>
     code.replaceAll(/\d/g, (digit) => String.fromCodePoint(0x660 + Number(digit))),
-}
-
-function wordsIn(locale: string): Map<string, string> {
-  const file = new URL(`../../views/locales/${locale}.json`, import.meta.url)
-  return new Map(Object.entries(JSON.parse(readFileSync(file, 'utf8'))))
 }
 
 describeInChromium('The page that waits [full]', (browser) => {
@@ -74,10 +69,10 @@ describeInChromium('The page that waits [full]', (browser) => {
       const words = wordsIn(locale)
       const login = await blockedIn(h, page, { ui_locales: locale })
       expect(await page.getAttribute('html', 'lang')).to.equal(locale)
-      const label = words.get('verify-email.blocked.code') ?? ''
+      const label = words['verify-email.blocked.code'] ?? ''
       await page.getByLabel(label).fill(wrongCode(login.code))
       await login.clicks(GO_ON)
-      await isTold(login, words.get('verify-email.blocked.wrong'))
+      await isTold(login, words['verify-email.blocked.wrong'])
       // The field has the focus, and Enter is the button.
       await page.waitForFunction(() => document.activeElement?.id === 'code')
       await page.keyboard.type(login.code.slice(0, 1))

@@ -107,8 +107,7 @@ describe('The audit log (6)', () => {
   const post = (path: string, form: Record<string, string>) =>
     createUserAgent().post(`${h.oauthUrl}${path}`, form, headers)
   const opens = (link: string) => createUserAgent().get(link, headers)
-  const resetBy = (link: string, password = 'a new password') =>
-    post('/reset-password', resetForm(link, password))
+  const resetBy = (link: string) => post('/reset-password', resetForm(link, NEW))
   const who = { address: '127.0.0.1', userAgent: USER_AGENT }
   it('tells of a reset: requested, mailed and completed, each with who asked and for which client (LOG-06)', async () => {
     const user = await h.addVerified()

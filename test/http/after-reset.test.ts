@@ -1,13 +1,12 @@
 import { expect } from 'chai'
 import type { ClientMetadata } from 'oidc-provider'
 import type { User } from '../../src/index.ts'
-import { signInAt } from '../oidc/logout-clients.ts'
+import { signInAt, telling } from '../oidc/logout-clients.ts'
 import { suiteAdmin } from '../support/admin.ts'
-import { runCli } from '../support/cli.ts'
-import { partyOf } from '../support/clients.ts'
+import { cliOf } from '../support/cli.ts'
+import { APP, partyOf } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
 import {
-  ADMIN_TOKEN,
   CLIENT,
   CONFIDENTIAL,
   type Harness,
@@ -177,9 +176,7 @@ describe('After a reset the person continues to the client (4.2)', () => {
   it('a login that its mailed link has finished here is not gone back into: the client has had its answer', async () => {
     const login = await h.blockedLogin()
     expect((await login.opensLink()).location).to.include('code=')
-    const asked = login.request.url.searchParams
-    const [client_id, redirect_uri] = [asked.get('client_id'), asked.get('redirect_uri')]
-    await login.forgets({ client_id: client_id ?? '', redirect_uri: redirect_uri ?? '' })
+    await login.forgets(APP)
     const page = await login.choosesPassword(NEW)
     expect([page.mode, continueLink(page)]).to.deep.equal(['done', 'https://app.example/'])
   })
@@ -263,7 +260,7 @@ describe('After a reset, a provider that fails', () => {
   it('makes no failure of it: the page names no way on', async () => {
     const user = await h.addUser({ username: 'ann' })
     expect((await user.starts()).page).to.equal('login')
-    await user.forgets({ client_id: CLIENT.client_id, redirect_uri: CLIENT.redirect_uris[0] })
+    await user.forgets(APP)
     const { Interaction } = h.provider
     const { find } = Interaction
     Interaction.find = () => Promise.reject(new Error('away'))
@@ -407,16 +404,9 @@ onEachStore('The apps that a person was signed in to', (technology) => {
       down: app('down', 'Down', 503),
     })
     for (let n = 1; n <= 12; n++) others.push(app(`other${n}`, `Other ${n}`, 200))
-    return {
-      technology,
-      clients: [...Object.values(apps), ...others],
-      flows: { clientLogout: { allowPrivateNetworks: true } },
-      provider: {
-        features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
-      },
-      settings: { password_changed_email: 'true' },
-      mayLogErrors: true,
-    }
+    const clients = [...Object.values(apps), ...others].map((metadata) => ({ metadata }))
+    const settings = { password_changed_email: 'true' }
+    return telling(clients, { technology, settings, mayLogErrors: true })
   })
   after(() => close())
   const admin = suiteAdmin(h)
@@ -511,15 +501,14 @@ onEachStore('The apps that a person was signed in to', (technology) => {
   it('are counted for an admin who ends the sessions, also at the command line', async () => {
     const user = await h.addVerified()
     await signInTo(h, user, [apps.shop, apps.mail, apps.down])
-    const run = (...args: string[]) =>
-      runCli(args, { env: { ACCOUNT_FLOWS_URL: h.baseUrl, ACCOUNT_FLOWS_TOKEN: ADMIN_TOKEN } })
-    const { stdout } = await run('user', 'end-sessions', user.username, '--yes')
+    const { run } = cliOf(h)
+    const { stdout } = await run(['user', 'end-sessions', user.username, '--yes'])
     expect(stdout)
       .to.match(/^Clients that are told to sign the person out: 2$/m)
       .and.match(/^Clients that cannot be told: 1$/m)
     await eventually('the shop is told', async () =>
       /^clients of the last end +1 told, 1 waiting, 0 failed, 1 cannot be told$/m.test(
-        (await run('user', 'status', user.username)).stdout,
+        (await run(['user', 'status', user.username])).stdout,
       ),
     )
     const { clients } = await h.flows.endSessions(user.id)

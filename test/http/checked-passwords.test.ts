@@ -2,7 +2,13 @@ import { expect } from 'chai'
 import type { ValidatePassword, User } from '../../src/index.ts'
 import { bcryptWork } from '../support/bcrypt-work.ts'
 import { eventually } from '../support/eventually.ts'
-import { expectPage, type Answer, createUserAgent, decodeEntities } from '../support/user-agent.ts'
+import {
+  expectPage,
+  expectUnavailable,
+  type Answer,
+  createUserAgent,
+  decodeEntities,
+} from '../support/user-agent.ts'
 import { onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { dump } from '../support/records.ts'
 import { type Person, resetForm, tokenOf } from '../support/person.ts'
@@ -256,9 +262,7 @@ describe('validatePassword: a judgement of the host’s own', () => {
   for (const [what, failure] of Object.entries(failures)) {
     it(`that ${what} sets no password: the page says to try again, and the log not what was typed (PWD-20)`, async () => {
       validate = failure
-      const answer = await h.reset(link, LEAKED)
-      expectPage(answer, 503, 'error', 'unavailable')
-      expect(answer.headers.get('retry-after')).to.equal('60')
+      expectUnavailable(await h.reset(link, LEAKED))
       expect(await user.hasPassword(PASSWORD)).to.equal(true)
       const told = logged.filter((line) => line.includes('ERR_VALIDATOR_FAILED'))
       expect(told).to.have.length(1)
@@ -273,7 +277,7 @@ describe('validatePassword: a judgement of the host’s own', () => {
     const answer = h.reset(link, LEAKED)
     await eventually('the host is asked', () => asked.length === 1)
     await moveTime(2_000)
-    expectPage(await answer, 503, 'error', 'unavailable')
+    expectUnavailable(await answer)
     expect(await user.hasPassword(PASSWORD)).to.equal(true)
   })
 })

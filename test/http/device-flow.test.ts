@@ -8,6 +8,8 @@ import {
   confirmDevice,
   consent,
   DEVICE_CLIENT,
+  pollDevice,
+  polled,
   postLogin,
   type DeviceRequest,
 } from '../support/oauth-requests.ts'
@@ -43,21 +45,14 @@ describe('A login in the device flow that waits for its verification link', () =
     return { login: await h.blockedLogin({ agent, send }), device }
   }
 
-  const tokenAnswer = async ({ device_code }: DeviceRequest, { client_id } = DEVICE_CLIENT) => {
-    const grant_type = 'urn:ietf:params:oauth:grant-type:device_code'
-    const form = { grant_type, client_id, device_code }
-    const answer = await createUserAgent().post(`${h.oauthUrl}/token`, form)
-    return JSON.parse(answer.text) as { error?: string; id_token?: string }
-  }
-
   async function expectSignedIn(user: Person, device: DeviceRequest, client = DEVICE_CLIENT) {
-    const { id_token: idToken = '' } = await tokenAnswer(device, client)
+    const { id_token: idToken = '' } = await polled(h, device, client)
     expect(decodeJwt(idToken)).to.include({ sub: user.id, aud: client.client_id })
-    expect((await tokenAnswer(device, client)).error).to.equal('invalid_grant')
+    expect(await pollDevice(h, device, client)).to.equal('invalid_grant')
   }
 
   const expectWaiting = async (device: DeviceRequest, client = DEVICE_CLIENT) =>
-    expect((await tokenAnswer(device, client)).error).to.equal('authorization_pending')
+    expect(await pollDevice(h, device, client)).to.equal('authorization_pending')
 
   it('signs the device in when the link is opened, in the same browser and in another, and tells the window that waited that it is signed in', async () => {
     for (const isSame of [true, false]) {
@@ -107,10 +102,10 @@ describe('A login in the device flow that waits for its verification link', () =
     const { login, device } = await blockedDevice()
     expect((await login.goesOn({ action: 'cancel' })).location).to.equal(undefined)
     expect(await login.account()).to.equal(undefined)
-    expect((await tokenAnswer(device)).error).to.equal('access_denied')
+    expect(await pollDevice(h, device)).to.equal('access_denied')
     expectMode(await login.goesOn(), 400, 'ended')
     expectMode(await login.opensLink(), 200, 'verified')
-    expect((await tokenAnswer(device)).error).to.equal('invalid_grant')
+    expect(await pollDevice(h, device)).to.equal('invalid_grant')
   })
 
   it('signs the device in with another account of the person', async () => {
@@ -134,7 +129,7 @@ describe('A login in the device flow that waits for its verification link', () =
     expect(setsSession(answer)).to.equal(false)
     expect(await login.isVerified()).to.equal(true)
     expectMode(await login.goesOn(), 200, 'verified')
-    expect((await tokenAnswer(device)).error).to.equal('invalid_grant')
+    expect(await pollDevice(h, device)).to.equal('invalid_grant')
 
     const { agent } = login.in()
     const next = await beginDevice(h)

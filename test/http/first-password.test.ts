@@ -1,19 +1,12 @@
 import { expect } from 'chai'
-import { createAdminClient } from '../../src/admin/client.ts'
 import { memoryUsers, type User, type UserStore } from '../../src/index.ts'
+import { adminOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
-import { choosesAsProcessDies } from '../support/first-password.ts'
-import {
-  ADMIN_TOKEN,
-  type Harness,
-  PASSWORD,
-  suiteHarness,
-  type Technology,
-} from '../support/harness.ts'
+import { type Harness, PASSWORD, suiteHarness, type Technology } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
 import { ask, shapeOf, usableRecord } from '../support/observe.ts'
 import { disown, OTHER_HASH, type Person } from '../support/person.ts'
-import { beforeFirst, instead } from '../support/records.ts'
+import { instead } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, expectPage } from '../support/user-agent.ts'
 import { expectTitle, words } from '../support/words.ts'
@@ -49,9 +42,7 @@ function onEachUserStore(title: string, body: (technology: Technology) => void) 
 onEachUserStore('A user without a password who may choose one (3.7)', (technology) => {
   const h = suiteHarness({ technology, mayLogErrors: true })
 
-  async function userWithLink(changes: Partial<User> = {}) {
-    return h.userWithLink({ ...CHOOSES, ...changes })
-  }
+  const userWithLink = () => h.userWithLink(CHOOSES)
 
   it('gets a link, which sets the first password once; sessions end, it is recorded as a reset, and the owner is told', async () => {
     await h.put({ password_changed_email: 'true' })
@@ -228,25 +219,6 @@ onEachUserStore('A user without a password who may choose one (3.7)', (technolog
     await user.getsBackIn()
   })
 
-  for (const [what, change] of changes.filter(([, { mayChoosePassword, emailVerified }]) =>
-    [mayChoosePassword, emailVerified].every((each) => each === undefined),
-  )) {
-    it(`chooses none where the account ${what} at the very moment that it is set (PWD-22)`, async () => {
-      const { user, link } = await userWithLink()
-      beforeFirst(h.users, 'setFirstPassword', () => user.becomes(change))
-      expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
-      expect(await h.users.findById(user.id)).to.include(change)
-      expect(await user.hasPassword(NEW)).to.equal(false)
-      const reason = change.passwordHash ? 'newer_password' : 'account_changed'
-      expect(user.events('password_reset_rejected', reason)).to.have.length(1)
-      expect(completed(user)).to.deep.equal([])
-      expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
-      const { email } = user
-      await user.becomes({ ...CHOOSES, email, disabled: false })
-      await user.getsBackIn()
-    })
-  }
-
   it('keeps an invitation beside it; of both at once, one sets the password, and the other is void (PWD-22)', async () => {
     for (let round = 0; round < 4; round += 1) {
       const user = await h.addVerified(CHOOSES)
@@ -272,23 +244,6 @@ onEachUserStore('A user without a password who may choose one (3.7)', (technolog
       for (const each of [link, invitation]) expect((await agent.get(each)).status).to.equal(400)
       await user.getsBackIn()
     }
-  })
-
-  it('chooses one password by one link, of ten forms at once (PWD-22)', async () => {
-    const { user, link } = await userWithLink()
-    const passwords = Array.from({ length: 10 }, (_, form) => `a first password ${form}`)
-    const answers = await Promise.all(
-      passwords.map((password) => user.in().choosesPassword(password, link)),
-    )
-    const won = passwords.filter((_, form) => answers[form]?.mode === 'done')
-    expect(won).to.have.length(1)
-    expect(await user.hasPassword(won[0] ?? '')).to.equal(true)
-    expect(completed(user)).to.have.length(1)
-  })
-
-  it('is served by another process where one dies between the effects, and it is recorded once', async () => {
-    const { user, link } = await userWithLink()
-    await choosesAsProcessDies(h, user, link, NEW, () => completed(user))
   })
 
   it('chooses none where a process dies after the claim, and the host takes its leave back (PWD-22)', async () => {
@@ -383,8 +338,8 @@ onEachUserStore('A user without a password who signs in elsewhere (3.7)', (techn
     expect([sent?.details?.link, others]).to.deep.equal(['none', []])
     expect(await h.store.resetTokens.ofUser(user.id, 9)).to.deep.equal([])
     await expectNone(h, user)
-    const admin = createAdminClient(h.baseUrl, ADMIN_TOKEN)
-    expect(await admin.forgetUser({ id: user.id })).to.include({ reset_links: 0, not_me_links: 0 })
+    const forgotten = await adminOf(h).forgetUser({ id: user.id })
+    expect(forgotten).to.include({ reset_links: 0, not_me_links: 0 })
   })
 
   it('keeps the spare mail of its invitation', async () => {
@@ -504,8 +459,7 @@ for (const none of ['', null]) {
       expect(await h.flows.invite('3')).to.have.keys('mailId')
       const { link } = await h.mail.mailTo('cid@users.example')
       expectPage(await agent.get(link), 200, 'accept-invitation', 'form')
-      const admin = createAdminClient(h.baseUrl, ADMIN_TOKEN)
-      expect(await admin.userStatus({ id: '4' })).to.include({ has_password: false })
+      expect(await adminOf(h).userStatus({ id: '4' })).to.include({ has_password: false })
     })
   })
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import {
+  APP,
   dynamicLogin,
   forgetInteraction,
   JAR_ONLY,
@@ -219,12 +220,11 @@ describe('Whoever uses another account while a login is blocked', () => {
 })
 
 const DAY_MS = 86_400_000
-const [redirect_uri] = CLIENT.redirect_uris
-const parameters = { client_id: CLIENT.client_id, redirect_uri, state: 's' }
+const parameters = { ...APP, state: 's' }
 
 // The pages of a reset are in test/http/links.test.ts.
 describe('Whose page it is', () => {
-  const h = suiteHarness(() => ({ flows: { brand: { name: 'Acme' } } }))
+  const h = suiteHarness({ flows: { brand: { name: 'Acme' } } })
   const agent = createUserAgent()
 
   /** The name above, and the one below. */

@@ -1,10 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request } from 'node:http'
 import type { ListenOptions } from 'node:net'
-import { networkInterfaces, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { networkInterfaces } from 'node:os'
 import { expect } from 'chai'
 import express from 'express'
 import { expressHost } from '../../examples/hosts/express.ts'
@@ -12,13 +9,18 @@ import { koaHost } from '../../examples/hosts/koa.ts'
 import { networkOf } from '../../src/http/requester.ts'
 import type { ForgotPasswordRequest } from '../../src/index.ts'
 import { adminOf } from '../support/admin.ts'
-import { expectPage, type Answer, createUserAgent, type Form } from '../support/user-agent.ts'
+import { suiteFolder } from '../support/folders.ts'
+import {
+  expectUnavailable,
+  type Answer,
+  createUserAgent,
+  type Form,
+} from '../support/user-agent.ts'
 import {
   type Harness,
   type HarnessOptions,
   type Listener,
   PASSWORD,
-  startHarness,
   suiteHarness,
 } from '../support/harness.ts'
 import { jobs } from '../support/jobs.ts'
@@ -266,6 +268,7 @@ describe('Forms from one address', () => {
 })
 
 describe('Forms where no proxy is declared', () => {
+  const file = suiteFolder()
   const warnings: string[] = []
   const h = suiteHarness({
     settings: { requests_per_ip_per_minute: '2' },
@@ -322,14 +325,9 @@ describe('Forms where no proxy is declared', () => {
   }
 
   it('are not limited over a Unix socket: who is behind it has no address', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'account-flows-limits-'))
-    const path = join(folder, 'socket')
-    try {
-      const statuses = await sixPosts({ path }, () => ({ socketPath: path }))
-      expect(statuses).to.deep.equal(Array(6).fill(200))
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
+    const path = file('socket')
+    const statuses = await sixPosts({ path }, () => ({ socketPath: path }))
+    expect(statuses).to.deep.equal(Array(6).fill(200))
   })
 
   it('are counted by their connection, whatever their headers say', async function () {
@@ -379,27 +377,21 @@ describe('A flood of identifiers that nobody has (RATE-09)', () => {
 describeWithMongo('Limits of two processes on one database (RATE-10) [full]', () => {
   const BURST = 10
   let database: FreshDatabase
-  const harnesses: Harness[] = []
-
-  before(async function () {
+  before(async () => {
     database = await freshDatabase()
-    const options: HarnessOptions = {
-      technology: 'mongodb',
-      database: { db: database.db, drop: async () => {} },
-      settings: { requests_per_ip_per_minute: String(BURST), mails_per_account_per_hour: '3' },
-      flows: { trustedProxies: 1, secrets: [randomBytes(32)] },
-    }
-    for (let count = 0; count < 2; count += 1) harnesses.push(await startHarness(options))
   })
-  after(async () => {
-    for (const h of harnesses) await h.close()
-    await database?.drop()
+  const options = (): HarnessOptions => ({
+    database: { db: database.db, drop: async () => {} },
+    settings: { requests_per_ip_per_minute: String(BURST), mails_per_account_per_hour: '3' },
+    flows: { trustedProxies: 1 },
   })
+  const [h, other] = [suiteHarness(options), suiteHarness(options)]
+  after(() => database?.drop())
 
   it(`pass exactly ${BURST} forms of a burst over both, audited once`, async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, index) =>
-        postFrom(harnesses[index % 2] as Harness, '2001:db8::1'),
+        postFrom(index % 2 === 0 ? h : other, '2001:db8::1'),
       ),
     )
     const statuses = answers.map(({ status }) => status)
@@ -410,7 +402,6 @@ describeWithMongo('Limits of two processes on one database (RATE-10) [full]', ()
   })
 
   it('keep counts that end by themselves, and nothing that a person could be known by', async () => {
-    const [h] = harnesses as [Harness]
     await (await h.addUser({ username: 'Bombed-account' })).forgets()
     const limits = records(h, 'rate_limits')
     const indexes = await limits.indexes()
@@ -465,11 +456,10 @@ for (const [kind, path, name, command] of FORMS) {
       check = () => 'allow'
     })
 
-    let addresses = 0
     /** `identifier` stands for the field of this form that names somebody. */
     const post = (
       { identifier, ...others }: Record<string, string>,
-      address = `192.0.2.${(addresses += 1)}`,
+      address = newAddress(),
       userAgent = 'a browser',
     ) => {
       const form = identifier === undefined ? others : { [name]: identifier, ...others }
@@ -598,8 +588,7 @@ for (const [kind, path, name, command] of FORMS) {
           await post({ identifier: 'Nobody' }, undefined, 'a failing check'),
         ]
         for (const answer of answers) {
-          expectPage(answer, 503, 'error', 'unavailable')
-          expect(answer.headers.get('retry-after')).to.equal('60')
+          expectUnavailable(answer)
           expect(shapeOf(answer)).to.deep.equal(shapeOf(answers[0] ?? answer))
         }
         expect(await jobs(h)).to.deep.equal([])

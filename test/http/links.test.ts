@@ -34,13 +34,10 @@ import { moveTime } from '../support/time.ts'
 
 const DAY_MS = 86_400_000
 
-/** Asks for a new link with the form on the page that this person sees, types the name where it asks for that, and has it in the mail. */
+/** Asks for a new link with the form on the page that this person sees, and has it in the mail. */
 async function asksWithForm(person: Person): Promise<string> {
   const before = person.mailCount()
-  const form = formsOf(person.page).find(({ action }) => action.endsWith('/resend-verification'))
-  const typed = form && 'username' in form.fields ? { username: person.username } : {}
-  await person.presses('/resend-verification', { typed })
-  await person.sees('verify-email', 'sent')
+  await person.sendsForm()
   return (await person.mail(before + 1)).link
 }
 

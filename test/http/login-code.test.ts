@@ -509,11 +509,6 @@ describe('The setting email_link_confirmation, other_browser', () => {
 
   const setMode = (email_link_confirmation: string) => h.put({ email_link_confirmation })
 
-  async function expectUntouched(login: Person, other: UserAgent) {
-    expect(await login.isVerified()).to.equal(false)
-    for (const each of [login.agent, other]) expect(h.sessionId(each)).to.equal(undefined)
-  }
-
   before(() => setMode('other_browser'))
 
   it('finishes the login that waits where the link is opened: its own, each with its own request', async () => {
@@ -542,7 +537,8 @@ describe('The setting email_link_confirmation, other_browser', () => {
   it('does not finish a login of another account that waits in the browser', async () => {
     const [login, own] = [await h.blockedLogin(), await h.blockedLogin()]
     expect(codeOn(await own.agent.get(login.link))).to.equal(login.code)
-    await expectUntouched(login, own.agent)
+    expect(await login.isVerified()).to.equal(false)
+    for (const { agent } of [login, own]) expect(h.sessionId(agent)).to.equal(undefined)
     await own.stillGetsIn()
   })
 

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { adminOf, outcomeOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,8 +8,7 @@ import { expectExpired } from '../support/person.ts'
 
 /** What only one store could get wrong is shown by the contract suite, and by `npm run test:full`. */
 describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
-  const secrets = [randomBytes(32)]
-  const h = suiteHarness({ technology: 'mongodb', flows: { secrets } })
+  const h = suiteHarness({ technology: 'mongodb' })
 
   it('resets a password: forgot-password, the mail, the form, and nothing that was signed in stays signed in (4.1 to 4.4, 3.3)', async () => {
     const user = await h.addVerified()
@@ -52,9 +50,7 @@ describeWithMongo('Each endpoint and each flow once, on MongoDB', () => {
   })
 
   it('changes settings in one process, which are in force in the other, both ways, the password sealed (4.5, SET-13)', async () => {
-    const db = databaseOf(h)
-    const database = { db, drop: async () => {} }
-    const other = await startHarness({ database, flows: { secrets } })
+    const other = await startHarness({ database: { db: databaseOf(h), drop: async () => {} } })
     const { user, link } = await h.userWithLink()
     const follows = (process: Harness, length: number) =>
       eventually(

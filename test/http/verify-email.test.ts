@@ -6,25 +6,11 @@ import { koaHost } from '../../examples/hosts/koa.ts'
 import { createKeyRing } from '../../src/crypto/keys.ts'
 import { onEachStore, ADMIN_TOKEN, CLIENT, CONFIDENTIAL, suiteHarness } from '../support/harness.ts'
 import { APP, expectPasswordThenCode, forgetInteraction, SERVER } from '../support/clients.ts'
-import {
-  reasonOf,
-  formsOf,
-  press,
-  createUserAgent,
-  type Answer,
-  type UserAgent,
-} from '../support/user-agent.ts'
+import { reasonOf, createUserAgent, type Answer, type UserAgent } from '../support/user-agent.ts'
 import { sha256, shapeOf } from '../support/observe.ts'
-import { expectExpired, expectMode, setsSession, tokenOf, type Person } from '../support/person.ts'
+import { expectExpired, setsSession, tokenOf, type Person } from '../support/person.ts'
 import { byAnotherClock, moveTime } from '../support/time.ts'
 import { expectTitle } from '../support/words.ts'
-
-/** Asks for a new link with the form on the page, and types the name where it asks for that. */
-async function asksWith(page: Answer, { username }: Person) {
-  const form = formsOf(page).find(({ action }) => action.endsWith('/resend-verification'))
-  const typed = form && 'username' in form.fields ? { username } : {}
-  expectMode(await press(createUserAgent(), page, '/resend-verification', { typed }), 200, 'sent')
-}
 
 /** Ids that were drawn by lot may have any letters. */
 function expectNamesNobody(page: Answer, { id, username, email = '' }: Person) {
@@ -216,12 +202,10 @@ describe('What the host sees of GET {oauth_path}/verify-email (4.6)', () => {
 describe('A verification link after something changed meanwhile (4.6)', () => {
   const h = suiteHarness()
 
-  /** The page that says that something changed. */
-  async function pageAfter(login: Person, change: (user: Person) => unknown) {
+  /** The page of the link says so. */
+  async function changesMeanwhile(login: Person, change: (user: Person) => unknown) {
     await change(login)
-    const page = await expectOver(login)
-    expect(reasonOf(page)).to.equal('changed')
-    return page
+    expect(reasonOf(await expectOver(login))).to.equal('changed')
   }
 
   // That it stays so once the account is enabled again is in test/http/account.test.ts.
@@ -231,9 +215,9 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
       (user: Person) => user.isDeleted(),
     ]) {
       const login = await h.blockedLogin()
-      const page = await pageAfter(login, change)
+      await changesMeanwhile(login, change)
       await h.withoutJobs(async () => {
-        await asksWith(page, login)
+        await login.sendsForm()
         await h.isIdle()
       })
     }
@@ -242,10 +226,11 @@ describe('A verification link after something changed meanwhile (4.6)', () => {
   it('is expired once the address is another one, and never verifies that; a new link goes there (RACE-06, VER-09)', async () => {
     const move = (user: Person) => user.becomes({ email: `new-${user.email}` })
     const [returned, moved] = [await h.blockedLogin(), await h.blockedLogin()]
-    await pageAfter(returned, move)
+    await changesMeanwhile(returned, move)
     await returned.becomes({ email: returned.email })
     await returned.stillGetsIn()
-    await asksWith(await pageAfter(moved, move), moved)
+    await changesMeanwhile(moved, move)
+    await moved.sendsForm()
     await moved.opensLink((await h.mail.mailTo(`new-${moved.email}`)).link)
     expect(moved.mailCount()).to.equal(1)
     expect(await moved.isVerified()).to.equal(true)

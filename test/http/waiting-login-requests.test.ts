@@ -26,7 +26,7 @@ import { CLIENT, CONFIDENTIAL, type Host, suiteHarness } from '../support/harnes
 import { describeWithMongo } from '../support/mongod.ts'
 import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
 import { codeOn, expectMode, setsSession, type Person } from '../support/person.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { createUserAgent, expectUnavailable, type Answer } from '../support/user-agent.ts'
 
 type Change = Partial<ClientMetadata>
 
@@ -273,17 +273,6 @@ describeWithMongo('A login that waits, when the database fails between two steps
     return answer
   }
 
-  /** The page says that it can be tried again. */
-  function expectUnavailable(answer: Answer) {
-    expect([answer.status, answer.mode]).to.deep.equal([503, 'unavailable'])
-    expect(answer.location).to.equal(undefined)
-    expect(answer.headers.getSetCookie()).to.deep.equal([])
-  }
-
-  /** Nothing is lost: a login that begins now goes through. */
-  const expectNextLoginWorks = async (login: Person) =>
-    expect((await login.signsIn()).location).to.match(/[?&]code=/)
-
   it('before the address is verified: nothing is used, and the link does all of its work', async () => {
     const login = await h.blockedLogin()
     expectUnavailable(await losing('connection', ['users', 'before'], () => login.opensLink()))
@@ -339,7 +328,7 @@ describeWithMongo('A login that waits, when the database fails between two steps
     expectUnavailable(await losing('database', ['pending_logins', 'before', 2], leave))
     expectMode(await leave(), 400, 'ended')
     expectMode(await login.opensLink(), 200, 'verified')
-    await expectNextLoginWorks(login)
+    expect((await login.signsIn()).location).to.match(/[?&]code=/)
   })
 })
 

@@ -5,7 +5,7 @@ import { CLIENT, onEachStore, PASSWORD, suiteHarness, type Harness } from '../su
 import { dump, instead } from '../support/records.ts'
 import { codeIn, disown, expectMode, notMeOf, personAt, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
-import { createUserAgent, type Answer } from '../support/user-agent.ts'
+import { type Answer } from '../support/user-agent.ts'
 
 const HOUR_MS = 3_600_000
 const REPLACING = { mayReplaceEmail: true }
@@ -23,8 +23,8 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
   const mailsTo = (email = '') => h.mail.mails.filter(({ to }) => to.includes(email))
 
   /** A login that waits for a mail to a mistyped address. */
-  const mistyped = async () =>
-    h.blockedLogin({ user: await h.addUnverified({ ...REPLACING, email: mailbox() }) })
+  const mistyped = async (extra = {}) =>
+    h.blockedLogin({ user: await h.addUnverified({ ...REPLACING, email: mailbox() }), extra })
 
   /** Types another address, and reads the mail that goes there. */
   async function corrects(login: Person, email = mailbox()) {
@@ -33,14 +33,8 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     expectMode(page, 200, 'blocked')
     const { link, mail } = await h.mail.mailTo(email, count)
     await h.isIdle()
-    const corrected = Object.assign(login.in(login.agent), {
-      blocked: page,
-      page,
-      link,
-      code: codeIn(mail) ?? '',
-      email,
-    })
-    return { corrected, email, mail }
+    const read = { blocked: page, page, link, code: codeIn(mail) ?? '', email }
+    return { corrected: Object.assign(login.in(login.agent), read), email }
   }
 
   /** The same request of the same browser, and the password, once more. */
@@ -120,25 +114,11 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
   it('is followed by every login that begins meanwhile, and its mail goes to the typed address too', async () => {
     const login = await mistyped()
     const { email } = await corrects(login)
-    const phone = createUserAgent()
-    await login.in(phone).starts()
-    const page = login.in(phone)
-    await page.starts()
-    const blocked = await phone.post(`${h.oauthUrl}/login`, {
-      username: login.username,
-      password: PASSWORD,
-    })
-    expectMode(blocked, 200, 'blocked')
-    const { link, mail } = await h.mail.mailTo(email, 2)
-    const there = Object.assign(login.in(phone), {
-      blocked,
-      page: blocked,
-      link,
-      code: codeIn(mail),
-      request: page.request,
-      email,
-    })
-    await there.comesBack(await there.types())
+    const there = login.in()
+    there.blocked = await there.signsIn()
+    expectMode(there.blocked, 200, 'blocked')
+    const { mail } = await h.mail.mailTo(email, 2)
+    await there.comesBack(await there.types(codeIn(mail)))
     expect(await accountOf(login)).to.deep.equal({ email, emailVerified: true })
   })
 
@@ -196,9 +176,8 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     await h.isIdle()
     const outcomes = await Promise.all(
       emails.flatMap((email) =>
-        mailsTo(email).map(async ({ mail }) => {
-          const link = /https?:\S+verify-email\S+/.exec(mail.text ?? '')?.[0] ?? ''
-          return { email, mode: (await login.in().opensLink(link)).mode }
+        mailsTo(email).map(async ({ link }) => {
+          return { email, mode: (await login.opensElsewhere(link)).mode }
         }),
       ),
     )
@@ -233,10 +212,8 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
 
   it('says that the mail went to the same address already, in any case', async () => {
     const login = await mistyped()
-    const page = await login.goesOn({
-      action: 'replace_email',
-      email: ` ${login.email?.toUpperCase()} `,
-    })
+    const email = ` ${login.email?.toUpperCase()} `
+    const page = await login.goesOn({ action: 'replace_email', email })
     expectMode(page, 400, 'blocked')
     expect(page.text).to.include('We already sent the email to this address')
     await login.stillGetsIn()
@@ -273,11 +250,8 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
       const before = mailsTo(owner.email).length
       const answer = await login.goesOn({ action: 'replace_email', email: owner.email ?? '' })
       const { link, mail } = await h.mail.mailTo(owner.email ?? '', before + 1)
-      const there = Object.assign(login.in(login.agent), {
-        blocked: answer,
-        link,
-        code: codeIn(mail),
-      })
+      const read = { blocked: answer, link, code: codeIn(mail) }
+      const there = Object.assign(login.in(login.agent), read)
       const page = await (way === 'code' ? there.types() : there.opensLink())
       expectMode(page, 400, way === 'code' ? 'blocked' : 'expired')
       expect(page.text).to.match(/Another account (already )?uses this address/)
@@ -348,7 +322,7 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
 
   it('is offered to the browser of the login alone', async () => {
     const login = await mistyped()
-    const stranger = login.in(createUserAgent())
+    const stranger = login.in()
     const email = mailbox()
     expectMode(await stranger.goesOn({ action: 'replace_email', email }), 400, 'ended')
     await h.isIdle()
@@ -461,18 +435,14 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
 
   it('is not offered to an account without an address', async () => {
     const user = await h.addUnverified({ ...REPLACING, email: undefined })
-    await user.starts()
-    const form = { username: user.username, password: PASSWORD }
-    const page = await user.agent.post(`${h.oauthUrl}/login`, form)
+    const page = await user.signsIn()
     expectMode(page, 200, 'blocked')
     expect([hasForm(page), page.text.includes('has no email address')]).to.deep.equal([false, true])
   })
 
   it('is offered where the address of the account is none that a mail could go to', async () => {
     const user = await h.addUnverified({ ...REPLACING, email: 'ann@users,example' })
-    await user.starts()
-    const form = { username: user.username, password: PASSWORD }
-    user.blocked = await user.agent.post(`${h.oauthUrl}/login`, form)
+    user.blocked = await user.signsIn()
     expect(hasForm(user.blocked)).to.equal(true)
     const { corrected, email } = await corrects(user)
     await corrected.comesBack(await corrected.types())
@@ -480,10 +450,7 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
   })
 
   it('lets the page that waits go on when the link was opened elsewhere, also where the app asks for consent', async () => {
-    const login = await h.blockedLogin({
-      user: await h.addUnverified({ ...REPLACING, email: mailbox() }),
-      extra: { prompt: 'consent' },
-    })
+    const login = await mistyped({ prompt: 'consent' })
     const { corrected, email } = await corrects(login)
     await corrected.opensElsewhere()
     expect(await accountOf(login)).to.deep.equal({ email, emailVerified: true })
@@ -502,8 +469,7 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     const [mail] = mailsTo(email)
     const after = await accountOf(login)
     expect(after.email).to.equal(login.email)
-    if (after.emailVerified && mail)
-      await login.opensElsewhere(/https?:\S+verify-email\S+/.exec(mail.mail.text ?? '')?.[0])
+    if (after.emailVerified && mail) await login.opensElsewhere(mail.link)
     expect(await accountOf(login)).to.deep.equal(after)
   })
 })

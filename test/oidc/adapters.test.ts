@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { EventEmitter, once } from 'node:events'
 import { expect } from 'chai'
 import type { Document } from 'mongodb'
 import type { AdapterPayload } from 'oidc-provider'
@@ -15,9 +14,11 @@ import {
   startHarness,
   suiteHarness,
 } from '../support/harness.ts'
+import { createGate } from '../support/gate.ts'
 import { describeWithMongo, freshDatabase, type FreshDatabase } from '../support/mongod.ts'
 import { describeOnPostgresql } from '../support/postgresql.ts'
 import * as ask from '../support/oauth-requests.ts'
+import { allIn } from '../support/records.ts'
 import { movableClock, moveTime, resetTime } from '../support/time.ts'
 import { adapterOn, keptInMemory, keptOn } from '../support/kept.ts'
 
@@ -59,16 +60,12 @@ function itEndsRecords(create: () => Promise<Factory>): void {
 }
 
 onEachStore('Two windows of one browser', (technology) => {
-  const gate = new EventEmitter()
-  let isHeldUp = false
+  const gate = createGate()
   const h = suiteHarness({
     technology,
     provider: {
       async findAccount(_ctx, sub) {
-        const waits = isHeldUp
-        isHeldUp = false
-        if (waits) gate.emit('arrived')
-        if (waits) await once(gate, 'opened')
+        await gate.pass('find account')
         return { accountId: sub, claims: () => ({ sub }) }
       },
     },
@@ -77,15 +74,13 @@ onEachStore('Two windows of one browser', (technology) => {
   it('may save the same session at once, while one of them gives it a new id: both are answered', async () => {
     const user = await h.addVerified()
     await user.signsIn()
-    const { url } = await h.party.begin({ prompt: 'login' })
+    const [{ url }, other] = [await h.party.begin({ prompt: 'login' }), await h.party.begin()]
     const login = await h.login(user.agent, url, user.username)
-    isHeldUp = true
-    const arrived = once(gate, 'arrived')
-    const inFlight = user.agent.get((await h.party.begin()).url)
-    await arrived
-    expect(ask.outcomeOf(await h.follow(user.agent, login))).to.equal('code')
-    gate.emit('opened')
-    expect(ask.outcomeOf(await inFlight)).to.equal('code')
+    const request = () => user.agent.get(other.url)
+    const inFlight = await gate.during('find account', request, async () =>
+      expect(ask.outcomeOf(await h.follow(user.agent, login))).to.equal('code'),
+    )
+    expect(ask.outcomeOf(inFlight)).to.equal('code')
     expect(await user.account()).to.equal(user.id)
   })
 })
@@ -190,15 +185,6 @@ describeWithMongo('flows.adapter() on MongoDB', () => {
 
 describeWithMongo('Who reads the whole database', () => {
   const h = suiteHarness({ technology: 'mongodb', clients: [...ask.CLIENTS, PAR_ONLY] })
-  const everything = async () => {
-    const collections = (await h.db?.collections()) ?? []
-    return Promise.all(
-      collections.map(async (collection) => ({
-        name: collection.collectionName,
-        records: await collection.find().toArray(),
-      })),
-    )
-  }
 
   it('reads nothing that opens a session, a request, a code or a token, and nobody is let in with what it reads (TOK-24)', async () => {
     const { agent, tokens } = await ask.signedIn(h)
@@ -226,15 +212,15 @@ describeWithMongo('Who reads the whole database', () => {
       'interaction of a login that waits': blocked.interaction,
       'request_uri of a login that waits': pushed.get('request_uri')?.replace(/^.*:/, ''),
     }
-    const dump = await everything()
+    const dump = await allIn(h.database ?? {})
     for (const [what, secret] of Object.entries(secrets)) {
       expect(secret, what).to.be.a('string').with.length.at.least(8)
-      for (const { name, records } of dump) {
+      for (const [name, records] of dump) {
         expect(JSON.stringify(records), `${what} in ${name}`).to.not.include(secret)
       }
     }
 
-    const whole = dump.flatMap(({ records }) => records.map(({ _id }) => String(_id)))
+    const whole = [...dump.values()].flat().map(({ _id }) => _id)
     const ids = whole.flatMap((id) => [id, id.replace(/^\w+:/, '')])
     expect(ids).to.have.length.above(10)
     for (const id of ids) {
@@ -242,8 +228,7 @@ describeWithMongo('Who reads the whole database', () => {
       expect(await ask.userinfo(h, id), id).to.equal(401)
       expect(await ask.refresh(h, id), id).to.equal('invalid_grant')
     }
-    const records = dump.find(({ name }) => name === 'oidc_records')?.records
-    const session = records?.find(({ model }) => model === 'Session')
+    const session = dump.get('oidc_records')?.find(({ model }) => model === 'Session')
     const thief = { cookie: `_session=${String(session?._id).replace('Session:', '')}` }
     const { url } = await h.party.begin({ prompt: 'none' })
     expect(ask.outcomeOf(await createUserAgent().get(url, thief))).to.equal('login_required')

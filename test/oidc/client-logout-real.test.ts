@@ -52,29 +52,27 @@ onEachStore('Clients that others wrote are signed out [full]', (technology) => {
   })
 
   /** Signed in at all these clients, in one browser of the person. */
-  async function signInEverywhere({ username }: Person, password = PASSWORD, at = clients) {
+  async function signInEverywhere({ username }: Person, password = PASSWORD) {
     const agent = createUserAgent()
     const subs = new Map<string, string>()
-    for (const client of at) {
+    for (const client of clients) {
       subs.set(client.metadata.client_id, await signInAt(client, agent, { username, password }))
     }
     return { agent, subs }
   }
 
   /** The clients that have a session of this browser. */
-  async function signedIn(agent: UserAgent, at = clients): Promise<string[]> {
-    const subs = await Promise.all(at.map((client) => signedInAt(client, agent)))
-    return at.flatMap(({ metadata }, index) =>
-      subs[index] === undefined ? [] : [metadata.client_id],
-    )
+  async function signedIn(agent: UserAgent): Promise<string[]> {
+    const subs = await Promise.all(clients.map((client) => signedInAt(client, agent)))
+    return all().filter((_, index) => subs[index] !== undefined)
   }
 
   /** A client that this machine, which may have much to do, kept from answering in time is told again later, as any other. */
-  async function signedOut(agent: UserAgent, at = clients) {
+  async function signedOut(agent: UserAgent) {
     const failures = () => h.eventsOf('client_logout_failed').length
     let known = failures()
     await eventually('signed out at the clients', async () => {
-      if ((await signedIn(agent, at)).length === 0) return true
+      if ((await signedIn(agent)).length === 0) return true
       // One that timed out rests for a minute.
       if (failures() > known) await moveTime(61_000)
       known = failures()

@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import bcrypt from 'bcrypt'
 import { expect } from 'chai'
@@ -6,17 +5,12 @@ import type { AdapterFactory, AdapterPayload } from 'oidc-provider'
 import { type AccountAdapter, AccountFlowsError } from '../../src/index.ts'
 import { secondAfter } from '../../src/store/cutoffs.ts'
 import type { AccountFlowsStore } from '../../src/store/index.ts'
+import { APP, SERVER } from '../support/clients.ts'
 import { eventually } from '../support/eventually.ts'
+import { createGate, type Gate } from '../support/gate.ts'
 import { keptInMemory } from '../support/kept.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
-import {
-  CLIENT,
-  CONFIDENTIAL,
-  type Harness,
-  onEachStore,
-  PASSWORD,
-  suiteHarness,
-} from '../support/harness.ts'
+import { CLIENT, type Harness, onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
 import { type Person, setsSession } from '../support/person.ts'
 import { beforeFirst } from '../support/records.ts'
@@ -27,42 +21,13 @@ const NEW = 'a new password, longer'
 const ANOTHER_CLIENT = { ...CLIENT, client_id: 'another app' }
 
 /** A request of a client that needs no PKCE: its link signs in by itself. */
-const LOOSE = {
-  client_id: CONFIDENTIAL.client_id,
-  redirect_uri: CONFIDENTIAL.redirect_uris[0],
-  scope: 'openid',
-  state: 'x',
-}
+const LOOSE = { ...SERVER, state: 'x' }
 
 const hashOf = (password: string) => bcrypt.hash(password, 4)
 
-/** Holds up a request at a named place until it is let go on. */
-function createGate() {
-  const events = new EventEmitter()
-  const closed = new Set<string>()
-
-  return {
-    async pass(place: string) {
-      if (!closed.delete(place)) return
-      events.emit('arrived')
-      await once(events, 'opened')
-    },
-    /** Starts the request, waits until it is at the place, does the work, and lets the request go on. */
-    async during<T>(place: string, request: () => Promise<T>, work: () => Promise<unknown>) {
-      closed.add(place)
-      const arrived = once(events, 'arrived')
-      const answer = request()
-      await arrived
-      await work()
-      events.emit('opened')
-      return answer
-    },
-  }
-}
-
 /** Slow where a login result is saved or taken, and where a session is looked for. */
 const slowBy =
-  ({ pass }: ReturnType<typeof createGate>) =>
+  ({ pass }: Gate) =>
   (adapter: AdapterFactory): AdapterFactory =>
   (model) => {
     const inner = adapter(model)
@@ -253,7 +218,6 @@ describe('A link that was asked for by name, opened while flows.endSessions runs
   const h = suiteHarness()
 
   const times: Record<string, (end: () => Promise<unknown>) => unknown> = {
-    'before it opens': (end) => end(),
     'between the looks at it and at the cut-offs': (end) =>
       beforeFirst(h.store.cutoffs, 'read', end),
     'between its look-up and its session': (end) => beforeFirst(h.users, 'markEmailVerified', end),
@@ -513,31 +477,27 @@ describe('A reset whose effects fail on the way (SES-08, SES-09, I7)', () => {
       ),
   }
 
+  const h = suiteHarness({ mayLogErrors: true })
   for (const [what, failing] of Object.entries(failures)) {
-    describe(`as ${what}`, () => {
-      const h = suiteHarness({ mayLogErrors: true })
-
-      it('is finished by itself, ends what was signed in, and is recorded once', async () => {
-        const thief = await h.addVerified()
-        const owner = thief.in()
-        await thief.signsIn()
-        const link = await owner.forgets()
-        const tries = failing(h.store)
-        const answer = await h.reset(link, NEW)
-        expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
-        expect(answer.text).not.to.include('hiccups')
-        await eventually('the reset is finished', async () => {
-          await moveTime(1_000)
-          return owner.events('password_reset_completed').at(0)
-        })
-        await secondAfter(movableClock, new Date())
-        expect(await owner.hasPassword(NEW)).to.equal(true)
-        expect(await thief.account()).to.equal(undefined)
-        expect((await h.reset(link, 'another one')).mode).to.equal('invalid')
-        expect(ask.outcomeOf(await owner.signsIn(NEW))).to.equal('code')
-        expect(owner.events('password_reset_completed')).to.have.length(1)
-        expect(tries()).to.equal(2)
+    it(`is finished by itself, ends what was signed in, and is recorded once, as ${what}`, async () => {
+      const thief = await h.addVerified()
+      const owner = thief.in()
+      await thief.signsIn()
+      const link = await owner.forgets()
+      const tries = failing(h.store)
+      const answer = await h.reset(link, NEW)
+      expect([answer.status, answer.mode]).to.deep.equal([500, 'error'])
+      await eventually('the reset is finished', async () => {
+        await moveTime(1_000)
+        return owner.events('password_reset_completed').at(0)
       })
+      await secondAfter(movableClock, new Date())
+      expect(await owner.hasPassword(NEW)).to.equal(true)
+      expect(await thief.account()).to.equal(undefined)
+      expect((await h.reset(link, 'another one')).mode).to.equal('invalid')
+      expect(ask.outcomeOf(await owner.signsIn(NEW))).to.equal('code')
+      expect(owner.events('password_reset_completed')).to.have.length(1)
+      expect(tries()).to.equal(2)
     })
   }
 })
@@ -782,9 +742,7 @@ describe('A fresh link for an old login', () => {
   it('does not finish a login that was checked with a password that is another one now', async () => {
     const login = await h.blockedLogin()
     await login.becomes({ passwordHash: await hashOf(NEW) })
-    const { client_id, redirect_uris } = CLIENT
-    const request = { client_id, redirect_uri: redirect_uris[0], scope: 'openid email' }
-    await login.asksAgain({ ...request, state: login.request.state })
+    await login.asksAgain({ ...APP, state: login.request.state })
     const elsewhere = login.in()
     await elsewhere.isOnlyVerified(await elsewhere.opensLink())
     expect(ask.outcomeOf(await elsewhere.signsIn(NEW))).to.equal('code')

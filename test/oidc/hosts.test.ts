@@ -17,6 +17,7 @@ import { nestHost } from '../../examples/hosts/nest.ts'
 import { nodeHttpHost } from '../../examples/hosts/node-http.ts'
 import { providerHost } from '../../examples/hosts/provider.ts'
 import { type AccountFlows, createAccountFlows, memoryStore, memoryUsers } from '../../src/index.ts'
+import { bearer } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   followWithin,
@@ -27,10 +28,9 @@ import {
   press,
   createUserAgent,
 } from '../support/user-agent.ts'
-import { startProcess } from '../support/process.ts'
+import { startProcess, untilUp } from '../support/process.ts'
 import { freePort, serve } from '../support/serve.ts'
 import {
-  ADMIN_TOKEN,
   CLIENT,
   type HarnessOptions,
   type Host,
@@ -192,10 +192,9 @@ function itServesBothFlows(options: HarnessOptions & { host: Host }): void {
 
   it('has the admin API at the path that the host chose, and nowhere else', async () => {
     const ask = (path: string, headers = {}) => createUserAgent().get(h.baseUrl + path, headers)
-    const token = { authorization: `Bearer ${ADMIN_TOKEN}` }
-    expect((await ask('/ops/accounts/settings', token)).status).to.equal(200)
+    expect((await ask('/ops/accounts/settings', bearer)).status).to.equal(200)
     expect((await ask('/ops/accounts/settings')).status).to.equal(401)
-    expect((await ask('/admin/api/settings', token)).status).to.equal(404)
+    expect((await ask('/admin/api/settings', bearer)).status).to.equal(404)
   })
 
   it('answers every target of a request, also one that is no address (HDR-11)', async () => {
@@ -349,11 +348,7 @@ describe('The example of each host, as it is started by hand [full]', () => {
     const env = { PATH: process.env['PATH'], PORT: String(await freePort()) }
     const program = ['--import', 'tsx/esm', 'examples/hosts/start.ts', ...args]
     child = startProcess(process.execPath, program, env)
-    const isReady = () => {
-      if (child.process.exitCode !== null) throw new Error(`it ended:\n${child.output()}`)
-      return /^READY (.*)$/m.exec(child.output())?.[1]
-    }
-    return eventually('the example is ready', isReady)
+    return untilUp(child, () => /^READY (.*)$/m.exec(child.output())?.[1])
   }
 
   afterEach('SIGTERM ends it by itself', async () => {

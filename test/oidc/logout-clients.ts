@@ -81,17 +81,16 @@ const features: Configuration['features'] = {
 
 /** A harness whose provider tells these clients. */
 export function telling(
-  clients: Pick<LogoutClient, 'metadata'>[],
-  { provider, ...options }: HarnessOptions = {},
+  clients: { metadata: ClientMetadata }[],
+  options: HarnessOptions = {},
 ): HarnessOptions {
   return {
     clients: [CLIENT, ...clients.map(({ metadata }) => metadata)],
-    flows: { clientLogout: { allowPrivateNetworks: true }, ...options.flows },
+    flows: { clientLogout: { allowPrivateNetworks: true } },
     provider: {
       features,
       subjectTypes: ['public', 'pairwise'],
       pairwiseIdentifier: (_ctx, accountId, { clientId }) => `${accountId} at ${clientId}`,
-      ...provider,
     },
     ...options,
   }

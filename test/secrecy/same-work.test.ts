@@ -81,8 +81,7 @@ describeWithMongo('Nobody learns who has an account (4.2, 4.7)', () => {
   let wire: Wire
   let commands: string[] = []
 
-  before(async function () {
-    this.timeout(60_000)
+  before(async () => {
     database = await freshDatabase()
     client = await MongoClient.connect(database.uri, { monitorCommands: true })
     client.on('commandStarted', (event) => {
@@ -290,8 +289,7 @@ describeWithMongo('A login with a wrong password (4.8) [full]', () => {
   let page: { cookie: string; interaction: string }
   let commands: string[] = []
 
-  before(async function () {
-    this.timeout(60_000)
+  before(async () => {
     database = await freshDatabase()
     proxy = await startMongoProxy(database)
     const seed = file('seed.json')

@@ -59,10 +59,16 @@ export async function refresh(h: Harness, token = ''): Promise<string> {
   return (await tokenRequest(h, form)).error ?? 'tokens'
 }
 
-export async function pollDevice(h: Harness, { device_code }: DeviceRequest): Promise<string> {
-  const { client_id } = DEVICE_CLIENT
-  const form = { grant_type: DEVICE_GRANT, client_id, device_code }
-  return (await tokenRequest(h, form)).error ?? 'tokens'
+export async function pollDevice(...device: Parameters<typeof polled>): Promise<string> {
+  return (await polled(...device)).error ?? 'tokens'
+}
+
+export function polled(
+  h: Harness,
+  { device_code }: DeviceRequest,
+  { client_id } = DEVICE_CLIENT,
+): Promise<TokenAnswer> {
+  return tokenRequest(h, { grant_type: DEVICE_GRANT, client_id, device_code })
 }
 
 async function tokenRequest(h: Harness, form: Record<string, string>): Promise<TokenAnswer> {
@@ -175,6 +181,7 @@ interface TokenAnswer {
   error?: string
   active?: boolean
   access_token?: string
+  id_token?: string
 }
 
 async function json({ text }: Answer): Promise<TokenAnswer> {

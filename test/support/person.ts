@@ -11,6 +11,7 @@ import type { AccountFlows, AuditEvent, AuditEventType, User, UserStore } from '
 import { eventually } from './eventually.ts'
 import {
   expectPage,
+  formsOf,
   press,
   type Pressed,
   createUserAgent,
@@ -162,6 +163,14 @@ export function personAt(h: Service, user: User, agent = createUserAgent()) {
     /** Presses the button of the form to that path, on the page that the browser shows. */
     presses: (path: string, pressed?: Pressed): Promise<Answer> =>
       show(press(person.agent, person.page, path, pressed)),
+    /** Asks for another verification link with the form on the page that the browser shows, and types the name where it asks for that. */
+    async sendsForm(): Promise<void> {
+      const path = '/resend-verification'
+      const form = formsOf(person.page).find(({ action }) => action.endsWith(path))
+      const typed = form && 'username' in form.fields ? { username: user.username } : {}
+      await person.presses(path, { typed })
+      await person.sees('verify-email', 'sent')
+    },
     /** The name of the login that waits. */
     loginId,
     /** The page of the login that waits, after a reload. */

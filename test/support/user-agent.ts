@@ -251,5 +251,14 @@ export function expectPage(answer: Answer, status: number, page: string, mode: s
   expect.fail(`expected ${[status, page, mode].join(' ')}, got ${shown.join(' ')}:\n${answer.text}`)
 }
 
+/** Our page that says to try again in a minute, and nothing besides. */
+export function expectUnavailable(answer: Answer): void {
+  expectPage(answer, 503, 'error', 'unavailable')
+  expect(answer.headers.get('retry-after')).to.equal('60')
+  expect(answer.headers.get('cache-control')).to.equal('no-store')
+  expect(answer.headers.getSetCookie()).to.deep.equal([])
+  expect(answer.location).to.equal(undefined)
+}
+
 /** `data-reason` of a page about a link that does nothing. */
 export const reasonOf = ({ text }: Answer) => /data-reason="([^"]*)"/.exec(text)?.[1]

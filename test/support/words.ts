@@ -4,10 +4,13 @@ import type { Answer } from './user-agent.ts'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** What our pages say in English, by key. */
-export const words = JSON.parse(
-  readFileSync(new URL('../../views/locales/en.json', import.meta.url), 'utf8'),
-) as Record<string, string>
+/** What our pages and mails say in a language, by key. */
+export function wordsIn(locale: string): Record<string, string> {
+  const file = new URL(`../../views/locales/${locale}.json`, import.meta.url)
+  return JSON.parse(readFileSync(file, 'utf8'))
+}
+
+export const words = wordsIn('en')
 
 /** The page is headed by the words of this key. */
 export function expectTitle({ text }: Answer, key: string): void {

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { BRAND } from '../browser/page-server.ts'
 import { mustExist } from '../store/contract/samples.ts'
 import { languageFor } from '../../src/http/pages.ts'
 import { createCatalog, readLocales, type Catalog } from '../../src/views/locales.ts'
@@ -17,19 +16,13 @@ import { renderMail, SAMPLE_MAILS } from '../../src/views/mails.ts'
 import { renderPage } from '../../src/views/pages.ts'
 import { createTemplates } from '../../src/views/templates.ts'
 import { readViewFiles } from '../../src/views/view-files.ts'
+import { words, wordsIn } from '../support/words.ts'
 import { read, samplePages } from './read-pages.ts'
 
-const VIEWS = fileURLToPath(new URL('../../views/', import.meta.url))
 const LINK = 'https://id.example.com/oauth2/reset-password?token=Zm9vYmFy'
 const NOT_ME = 'https://id.example.com/oauth2/not-me'
 const SAFARI =
   'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Safari/605.1.15'
-const BRAND = {
-  name: 'Acme',
-  homeUrl: 'https://acme.example/',
-  signInUrl: 'https://acme.example/sign-in',
-  supportUrl: 'mailto:help@acme.example',
-}
 const FRAME = {
   oauthPath: '/oauth2',
   stylesheet: '/oauth2/s.css',
@@ -45,13 +38,6 @@ const catalogs = new Map(
   [...readLocales(files, problems)].map(([locale, words]) => [locale, createCatalog(words, [])]),
 )
 const templates = createTemplates(files, () => {}, problems)
-
-function wordsOf(locale: string): Map<string, string> {
-  const text = readFileSync(`${VIEWS}locales/${locale}.json`, 'utf8')
-  const words = new Map(Object.entries(JSON.parse(text) as Record<string, string>))
-  words.delete('dir')
-  return words
-}
 
 /** Every mail, with little and with much to say, whose link has a token if it has one. */
 const mails = SAMPLE_MAILS.map(([name, locals]) => {
@@ -223,20 +209,20 @@ describe('the words of pages and mails', () => {
         expect(html.split('token=')).to.have.length(2)
         expect(text.split('\n').filter((line) => line === NOT_ME)).to.have.length(1)
       }
-      expect([...wordsOf(locale).keys()].filter((key) => !used.has(key))).to.deep.equal([])
+      const { dir: _dir, ...said } = wordsIn(locale)
+      expect(Object.keys(said).filter((key) => !used.has(key))).to.deep.equal([])
     })
 
     it(`have in ${locale} what they have in en to fill in, and are nothing but text`, () => {
-      const english = wordsOf('en')
       const blanks = (word = '') => [...new Set(word.match(/\{\w+\}/g))].toSorted()
-      for (const [key, word] of wordsOf(locale)) {
+      for (const [key, word] of Object.entries(wordsIn(locale))) {
         expect(word, key).not.to.match(/[<>&]|https?:|www\.|\s\s|^\s|\s$/)
         expect(word, key).to.equal(word.normalize('NFC'))
         if (/^mail\..*\.subject$/.test(key)) expect(word.length, key).to.be.within(4, 60)
         // Of one and two there are languages that need no number.
         if (/^characters\.(zero|one|two)$/.test(key)) continue
-        const plural = key.startsWith('mail.') ? '' : english.get('characters.other')
-        expect(blanks(word), key).to.deep.equal(blanks(english.get(key) ?? plural))
+        const plural = key.startsWith('mail.') ? '' : words['characters.other']
+        expect(blanks(word), key).to.deep.equal(blanks(words[key] ?? plural))
       }
     })
 

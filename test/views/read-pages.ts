@@ -15,3 +15,7 @@ export function read(html: string) {
   const textOf = (tag: string) => DomUtils.textContent(find(tag))
   return { html, find, textOf, all: find('*'), whole: DomUtils.textContent(document) }
 }
+
+/** All elements with the names of their attributes: what must not depend on any value. */
+export const skeletonOf = (html: string) =>
+  read(html).all.map(({ name, attribs }) => `${name} ${Object.keys(attribs).join(' ')}`)
