@@ -2,7 +2,7 @@ import type { AccountFlowsStore } from '../../src/store/index.ts'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { memoryMailbox, type AccountFlowsOptions } from '../../src/index.ts'
-import { adminOf, codeOf, problemOf, settingsOf } from '../support/admin.ts'
+import { adminOf, codeOf, problemOf, settingsOf, stepOf } from '../support/admin.ts'
 import {
   onEachStore,
   startHarness,
@@ -27,7 +27,7 @@ const loginAt = ({ mails }: FaultySmtp) => mails[0] && [mails[0].user, mails[0].
 /** What the doctor says at one of its steps. */
 async function doctorOf(h: Harness, step: string): Promise<string> {
   const { checks } = await adminOf(h).runDoctor()
-  const { status, message } = checks.find((check) => check.step === step) ?? {}
+  const { status, message } = stepOf(checks, step)
   return `${status}: ${message}`
 }
 
