@@ -110,10 +110,7 @@ onEachStore('Keys of which a new one was put in front', (technology) => {
   })
 
   /** A later start on the same store, with these keys. */
-  async function restartWith(
-    secrets: Buffer[],
-    options: HarnessOptions & { flows?: Partial<AccountFlowsOptions> } = {},
-  ): Promise<Harness> {
+  async function restartWith(secrets: Buffer[], options: HarnessOptions = {}): Promise<Harness> {
     const { records: store, users } = first
     // Whoever has the old keys alone follows the settings no more.
     for (const earlier of [first, ...running]) await earlier.flows.stop({ withinMs: 2_000 })
