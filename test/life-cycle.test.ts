@@ -6,18 +6,13 @@ import { later, systemClock, timeout, within } from '../src/clock.ts'
 import { compiledCheckout } from './support/compiled-checkout.ts'
 import { eventually } from './support/eventually.ts'
 import { ROOT, suiteFolder } from './support/folders.ts'
-import { startHarness, suiteHarness, type Harness } from './support/harness.ts'
+import { suiteHarness } from './support/harness.ts'
 import { describeWithMongo } from './support/mongod.ts'
 import { records } from './support/records.ts'
 import { movableClock, moveTime } from './support/time.ts'
 
 describe('The life of the flows', () => {
-  let h: Harness
-
-  beforeEach(async () => {
-    h = await startHarness()
-  })
-  afterEach(() => h.close())
+  const h = suiteHarness()
 
   it('are ready from start to stop', async () => {
     expect(await h.flows.health()).to.deep.equal({ isReady: true })

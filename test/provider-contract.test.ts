@@ -5,7 +5,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import type { Context } from 'koa'
 import { errors, Provider, type Configuration, type Interaction } from 'oidc-provider'
 import { createNotifyClient, isBackchannelLogoutOn } from '../src/oidc/backchannel-logout.ts'
-import { serve, type Served } from './support/serve.ts'
+import { suiteServed } from './support/serve.ts'
 import { createUserAgent, type Answer } from './support/user-agent.ts'
 
 const CLIENT_ID = 'app'
@@ -37,13 +37,12 @@ const PAYLOAD = {
  * flows: where one fails after an upgrade, oidc-provider has changed, and the resumption has to follow.
  */
 describe('oidc-provider, as the resumption knows it', () => {
-  let served: Served
+  const served = suiteServed((req, res) => void provider.callback()(req, res))
   let issuer: string
   let provider: Provider
   const newUid = () => randomBytes(32).toString('base64url')
 
-  before(async () => {
-    served = await serve((req, res) => void provider.callback()(req, res))
+  before(() => {
     issuer = served.url
     provider = plainProvider(issuer)
     provider.use((ctx, next) => {
@@ -51,7 +50,6 @@ describe('oidc-provider, as the resumption knows it', () => {
       return next()
     })
   })
-  after(() => served.close())
 
   /** Saves an interaction that nobody began in this browser. */
   async function save(uid: string, payload: object): Promise<void> {

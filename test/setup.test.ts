@@ -73,12 +73,7 @@ describe('The set-up of the tests, where something is missing [full]', () => {
   })
 
   it('fails those suites under CI=true', async () => {
-    const { code, said } = await testsWith({
-      MONGOMS_SYSTEM_BINARY: '/nowhere',
-      CHROMIUM: '/nowhere',
-      ACCOUNT_FLOWS_TESTS_POSTGRESQL: '{"missing":"no PostgreSQL is to be had"}',
-      CI: 'true',
-    })
+    const { code, said } = await testsWith({ ...NONE, CI: 'true' })
     expect(said).to.include('1 passing').and.include('3 failing')
     expect(code).to.equal(3)
   })

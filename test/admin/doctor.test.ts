@@ -12,6 +12,7 @@ import {
   expectAudited,
   outcomeOf,
   problemOf,
+  stepOf,
   suiteAdmin,
 } from '../support/admin.ts'
 import { cliOf, expectSaid } from '../support/cli.ts'
@@ -58,11 +59,7 @@ async function reportOf(admin: AdminClient, to?: string) {
     text,
     /** What is not ok of the server itself, and of the way to the mail server. */
     complaints: Object.fromEntries(loud.map(({ step, status }) => [step, status])),
-    check(step: string): AdminApi.Check {
-      const found = checks.find((check) => check.step === step)
-      if (!found) throw new Error(`no step ${step}`)
-      return found
-    },
+    check: (step: string): AdminApi.Check => stepOf(checks, step),
   }
 }
 

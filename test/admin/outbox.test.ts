@@ -21,8 +21,6 @@ describe('The admin API about the outbox (5)', () => {
     await admin.purgeMails({ all_dead: true })
   })
 
-  const addUser = () => h.addVerified()
-
   /** A reset mail that could not be sent. */
   async function deadLetter(user: Person): Promise<string> {
     h.mail.answers.set(user.email ?? '', 'refuse')
@@ -53,7 +51,7 @@ describe('The admin API about the outbox (5)', () => {
   }
 
   it('lists mails by state and account, newest request first, at most so many', async () => {
-    const [one, other] = [await addUser(), await addUser()]
+    const [one, other] = [await h.addVerified(), await h.addVerified()]
     const dead = await deadLetter(one)
     const waiting = await waitingMail(other)
     const deadToo = await deadLetter(one)
@@ -73,7 +71,7 @@ describe('The admin API about the outbox (5)', () => {
   })
 
   it('retries all dead letters, page by page where they are more than one request is in time for', async () => {
-    const users = [await addUser(), await addUser(), await addUser()]
+    const users = [await h.addVerified(), await h.addVerified(), await h.addVerified()]
     for (const user of users) await deadLetter(user)
     const [newest, , oldest] = (await admin.listOutbox()).mails
     const before = (time: string | undefined, ms: number) =>
@@ -90,7 +88,7 @@ describe('The admin API about the outbox (5)', () => {
   })
 
   it('retries none that the account asked again after: its newer link stays alive (3.1)', async () => {
-    const user = await addUser()
+    const user = await h.addVerified()
     const old = await deadLetter(user)
     const { mail_id: newer } = await admin.sendReset({ id: user.id })
     await outcomeOf(h, newer, 'sent')
@@ -124,7 +122,7 @@ describe('The admin API about the outbox (5)', () => {
   })
 
   it('removes a dead letter, and it never leaves; the other stays', async () => {
-    const [one, other] = [await addUser(), await addUser()]
+    const [one, other] = [await h.addVerified(), await h.addVerified()]
     const [id, kept] = [await deadLetter(one), await deadLetter(other)]
     expect(await admin.purgeMails({ id })).to.deep.equal({ changed: 1 })
     expect(await idsOf({})).to.deep.equal([kept])
@@ -136,7 +134,7 @@ describe('The admin API about the outbox (5)', () => {
   })
 
   it('removes all dead letters, and no mail that waits, until that is named: it never leaves', async () => {
-    const [one, other] = [await addUser(), await addUser()]
+    const [one, other] = [await h.addVerified(), await h.addVerified()]
     for (const user of [one, one]) await deadLetter(user)
     const id = await waitingMail(other)
     expect(await admin.purgeMails({ all_dead: true })).to.deep.equal({ changed: 2 })
@@ -151,7 +149,7 @@ describe('The admin API about the outbox (5)', () => {
   })
 
   it('leaves alone what a worker holds: 409, and the mail arrives', async () => {
-    const user = await addUser()
+    const user = await h.addVerified()
     h.mail.fallSilent()
     const { mail_id: id } = await admin.sendReset({ id: user.id })
     await eventually('a worker is about to send the mail', async () => {

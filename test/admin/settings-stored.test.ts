@@ -2,7 +2,7 @@ import type { AccountFlowsStore } from '../../src/store/index.ts'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { expect } from 'chai'
 import { memoryMailbox, type AccountFlowsOptions } from '../../src/index.ts'
-import { adminOf, codeOf, problemOf, settingsOf } from '../support/admin.ts'
+import { adminOf, codeOf, problemOf, settingsOf, stepOf } from '../support/admin.ts'
 import {
   onEachStore,
   startHarness,
@@ -27,7 +27,7 @@ const loginAt = ({ mails }: FaultySmtp) => mails[0] && [mails[0].user, mails[0].
 /** What the doctor says at one of its steps. */
 async function doctorOf(h: Harness, step: string): Promise<string> {
   const { checks } = await adminOf(h).runDoctor()
-  const { status, message } = checks.find((check) => check.step === step) ?? {}
+  const { status, message } = stepOf(checks, step)
   return `${status}: ${message}`
 }
 
@@ -110,10 +110,7 @@ onEachStore('Keys of which a new one was put in front', (technology) => {
   })
 
   /** A later start on the same store, with these keys. */
-  async function restartWith(
-    secrets: Buffer[],
-    options: HarnessOptions & { flows?: Partial<AccountFlowsOptions> } = {},
-  ): Promise<Harness> {
+  async function restartWith(secrets: Buffer[], options: HarnessOptions = {}): Promise<Harness> {
     const { records: store, users } = first
     // Whoever has the old keys alone follows the settings no more.
     for (const earlier of [first, ...running]) await earlier.flows.stop({ withinMs: 2_000 })

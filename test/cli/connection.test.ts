@@ -17,7 +17,7 @@ import {
 } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN } from '../support/harness.ts'
-import { serve, type Served } from '../support/serve.ts'
+import { suiteServed } from '../support/serve.ts'
 import { suiteFolder } from '../support/folders.ts'
 
 const GET = ['settings', 'get', 'password_reset_expiration']
@@ -92,15 +92,10 @@ describe('account-flows: which server, which token, and how it ends', () => {
   })
 
   describe('a server that is not there, or is none: exit 3', () => {
-    let other: Served
     let answer: [status: number, headers: Record<string, string>] | undefined
-
-    before(async () => {
-      other = await serve((_, response) => {
-        if (answer) response.writeHead(...answer).end('<title>Something else</title>')
-      })
+    const other = suiteServed((_, response) => {
+      if (answer) response.writeHead(...answer).end('<title>Something else</title>')
     })
-    after(() => other.close())
 
     it('where nothing listens (CLI-04)', async () => {
       const args = [...GET, '--url', `http://127.0.0.1:${DEAF_PORT}`]

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { allSettings } from '../../src/settings/table.ts'
-import { settingsOf } from '../support/admin.ts'
+import { changesNothing, settingsOf } from '../support/admin.ts'
 import { cliOf, expectSaid, startCli, suiteCli, type CliServer } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { startHarness, type Harness } from '../support/harness.ts'
@@ -33,13 +33,6 @@ describe('account-flows settings', () => {
 
   const set = (...args: string[]) => cli.done([...SET, ...args])
   const inForce = async (key: string) => (await cli.settings())[key]
-
-  /** Nothing of it changes a setting. */
-  async function changesNothing(work: () => Promise<unknown>) {
-    const before = await cli.settings()
-    await work()
-    expect(await cli.settings()).to.deep.equal(before)
-  }
 
   describe('get', () => {
     it('prints the bare value of one setting; an empty line, or null, where there is none', async () => {
@@ -92,7 +85,7 @@ describe('account-flows settings', () => {
     afterEach(() => cli.h.put(before))
 
     it('shows what would change with --dry-run; sets all of it at once, as one change that is told and recorded, and then nothing more', async () => {
-      await changesNothing(async () => {
+      await changesNothing(cli.h, async () => {
         const shown = await cli.json([...APPLY, '--dry-run'])
         expect(shown).to.deep.include({ dry_run: true, changes })
       })
@@ -124,7 +117,7 @@ describe('account-flows settings', () => {
     })
 
     it('at a terminal shows each with its reason, and asks; --yes asks nothing', async () => {
-      await changesNothing(async () => {
+      await changesNothing(cli.h, async () => {
         const shown = await cli.atTerminal(APPLY, 'n\r', 1)
         const text = shown.replace(/\s+/g, ' ')
         for (const { key, before, after } of changes)
@@ -146,7 +139,7 @@ describe('account-flows settings', () => {
         eventually('the question', () => terminal.stderr().split('[y/N]').length > times)
       await asked(1)
       await cli.h.put({ resend_cooldown: '2m' })
-      await changesNothing(async () => {
+      await changesNothing(cli.h, async () => {
         terminal.stdin.write('y\r')
         await asked(2)
       })
@@ -183,7 +176,7 @@ describe('account-flows settings', () => {
     it('has the verdicts of the admin API, typed or in a file: exit 1, its words, key by key, and nothing changes (CLI-02)', async () => {
       const bad = { smtp_port: '0', smtp_tls: 'AUTO', smtp_from: 'a@', resend_cooldown: '-1h' }
       const words = Object.keys(bad).map((key) => `${key}: expected `)
-      await changesNothing(async () => {
+      await changesNothing(cli.h, async () => {
         const typed = Object.entries(bad).map(([key, value]) => `${key}=${value}`)
         const said = await cli.refused([...SET, 'password_reset_expiration=2h', ...typed], 1)
         expectSaid(said, ...words, /^smtp_port: expected .*, got "0"$/m)
@@ -203,7 +196,7 @@ describe('account-flows settings', () => {
     })
 
     it('tells of a host with its port the two commands that do what was meant', () =>
-      changesNothing(async () => {
+      changesNothing(cli.h, async () => {
         for (const host of ['localhost', '192.0.2.1', '[2001:db8::1]']) {
           const said = await cli.refused([...SET, 'smtp_host', `${host}:1025`], 1)
           const lines = said.split('\n')
@@ -218,7 +211,7 @@ describe('account-flows settings', () => {
       }))
 
     it('--dry-run checks, shows, and changes nothing', () =>
-      changesNothing(async () => {
+      changesNothing(cli.h, async () => {
         const { stdout } = await set('smtp_port=25', '--dry-run')
         expect(stdout).to.include('smtp_port: 587 -> 25')
         await cli.refused([...SET, 'smtp_port=x', '--dry-run'], 1)
@@ -257,12 +250,12 @@ describe('account-flows settings', () => {
       ['no settings', '{}'],
     ] as const) {
       it(`refuses a file with ${what} with exit 2`, () =>
-        changesNothing(() => cli.refused(FILE, 2, { stdin })))
+        changesNothing(cli.h, () => cli.refused(FILE, 2, { stdin })))
     }
 
     it('refuses with exit 1 what somebody else has changed since the ETag that was given', async () => {
       const args = [...SET, 'smtp_port=25', '--if-match']
-      await changesNothing(async () => {
+      await changesNothing(cli.h, async () => {
         await cli.refused([...args, '"another"'], 1)
         const { error } = JSON.parse(await cli.refused([...args, '"another"', '--json'], 1))
         expect(error).to.include({ code: 'stale_settings', status: 412 })
@@ -279,7 +272,7 @@ describe('account-flows settings', () => {
   })
 
   it('unset gives the default back, or no value; changes nothing with --dry-run, or where one name is none', async () => {
-    await changesNothing(async () => {
+    await changesNothing(cli.h, async () => {
       const dry = await cli.done([...UNSET, 'smtp_port', '--dry-run'])
       expect(dry.stdout).to.include('smtp_port: 587 -> none')
       const said = await cli.refused([...UNSET, 'smtp_port', 'canary'], 1)
@@ -295,7 +288,7 @@ describe('account-flows settings', () => {
     /** Nothing of it is sent or changes anything, and an honest call is done. */
     async function sendsNothing(args: string[], exitCode: number) {
       const { env, requests } = await cli.door()
-      await changesNothing(async () => {
+      await changesNothing(cli.h, async () => {
         for (const more of [[], ['--json']])
           await cli.refused(['settings', ...args, ...more], exitCode, { env, stdin: 'canary' })
         expect(requests).to.deep.equal([])

@@ -21,7 +21,7 @@ import { eventually } from '../support/eventually.ts'
 import { type Harness, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo, suiteDatabase } from '../support/mongod.ts'
 import { startProcess } from '../support/process.ts'
-import { serve, type Served } from '../support/serve.ts'
+import { serve, suiteServed } from '../support/serve.ts'
 import { flowsStore } from '../../src/store/index.ts'
 import { systemClock } from '../../src/clock.ts'
 
@@ -126,7 +126,6 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
   /** What the endpoint does with the next requests; 204 after them. `undefined`: it never answers. */
   const answers: ((id: string, res: ServerResponse) => void)[] = []
   let asked: string[] = []
-  let receiver: Served
   let ends: (() => unknown)[] = []
 
   async function receive(req: IncomingMessage, res: ServerResponse) {
@@ -146,11 +145,8 @@ describeWithMongo('The example of a webhook [full]', function (this: Mocha.Suite
 
   const kept = () => flowsStore(mongoStore(database.db), systemClock)
 
-  before(async () => {
-    await kept().start()
-    receiver = await serve((req, res) => void receive(req, res))
-  })
-  after(() => receiver.close())
+  const receiver = suiteServed((req, res) => void receive(req, res))
+  before(() => kept().start())
   beforeEach(async () => {
     asked = []
     taken.length = 0

@@ -5,7 +5,7 @@ import { postmark } from '../../examples/transports/postmark.ts'
 import { resend } from '../../examples/transports/resend.ts'
 import { ses } from '../../examples/transports/ses.ts'
 import type { MailTransport, TransportAnswer } from '../../src/index.ts'
-import { serve, type Served } from '../support/serve.ts'
+import { suiteServed } from '../support/serve.ts'
 
 const MAIL = {
   from: { name: 'The "Service"', address: 'accounts@idp.example' },
@@ -118,8 +118,6 @@ describe('The transports of the examples, against what the services document', (
   /** `undefined`: none. */
   let answer: Answer | undefined
   let asked: string[] = []
-  let served: Served
-
   async function listen(req: IncomingMessage, res: ServerResponse) {
     asked.push(Buffer.concat(await req.toArray()).toString())
     if (!answer) return
@@ -128,10 +126,7 @@ describe('The transports of the examples, against what the services document', (
     res.end(typeof body === 'string' ? body : JSON.stringify(body))
   }
 
-  before(async () => {
-    served = await serve((req, res) => void listen(req, res))
-  })
-  after(() => served.close())
+  const served = suiteServed((req, res) => void listen(req, res))
   beforeEach(() => (asked = []))
 
   for (const [name, { at, took, id, asked: form, forGood, later }] of Object.entries(services)) {

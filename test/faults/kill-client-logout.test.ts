@@ -70,11 +70,7 @@ const isSignedOut = async ({ at, person }: LogoutRound) =>
   (await signedInAt(at.client, person.agent)) === undefined
 
 describeOnBothTopologies('Clients of an account whose process is killed (FLT-24)', () => {
-  const { services, rounds, count, deaths, fault, faults, die } = tellRounds<
-    Place,
-    LogoutRound,
-    KillMoment
-  >({
+  const { services, rounds, count, deaths, fault, faults, die } = tellRounds({
     title: 'Logouts of clients',
     start,
     plan,

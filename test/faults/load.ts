@@ -23,11 +23,6 @@ export async function steadyLoad<T>(
   return Promise.all(answers)
 }
 
-/** The value that this part of the sorted values, from 0 to 1, does not exceed. */
-export function percentile(sorted: number[], part: number): number {
-  return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? NaN
-}
-
 /** Does the work for all, at most so many at once; answers in their order. */
 export async function several<T, R>(
   all: T[],

@@ -11,7 +11,6 @@ import {
   outboxIsQuiet,
   PASSWORD,
   resend,
-  resetPassword,
 } from '../support/example-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { steadyLoad } from './load.ts'
@@ -19,7 +18,8 @@ import { logoutClient, signInAt, type LogoutClient } from '../oidc/real-clients.
 import type { MailAnswer } from '../support/mail-server.ts'
 import { describeWithReplicaSet } from '../support/mongod.ts'
 import { sha256 } from '../support/observe.ts'
-import { createUserAgent } from '../support/user-agent.ts'
+import { createUserAgent, expectPage } from '../support/user-agent.ts'
+import { postReset } from './people.ts'
 import { scaled, suiteService } from './servers.ts'
 
 const PER_SECOND = scaled({ full: 5, short: 10 })
@@ -66,6 +66,11 @@ describeWithReplicaSet('No secret at rest, nor in the oplog', () => {
   afterEach(() => stopDumps())
 
   after(() => client?.stop())
+
+  async function resets(link: string) {
+    const answer = await postReset(at, link, 'a new password of the tests')
+    expectPage(answer, 200, 'reset-password', 'done')
+  }
 
   async function dumped() {
     const { db, client: connected } = at.database
@@ -115,7 +120,7 @@ describeWithReplicaSet('No secret at rest, nor in the oplog', () => {
     )
     // A reset is under way for a moment, and a token that is used stays in the database.
     const link = at.mail.mails.findLast(({ kind }) => kind === 'password_reset')?.link ?? ''
-    await resetPassword(link, 'a new password of the tests')
+    await resets(link)
     await signOutAtClient(atClient)
 
     await dumps.stop()
@@ -149,7 +154,7 @@ describeWithReplicaSet('No secret at rest, nor in the oplog', () => {
     for (const { username, email } of accounts) {
       await forgot(at, username)
       const { link } = await at.mail.mailTo(email)
-      await resetPassword(link, 'a new password of the tests')
+      await resets(link)
     }
     const toldWith = (wanted: number) =>
       accounts.every(({ id }) =>

@@ -4,6 +4,7 @@
  * @module
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'chai'
 import type { Document } from 'mongodb'
 import { describeWithMongo, describeWithReplicaSet, type Topology } from '../support/mongod.ts'
 import { SMTP_POINTS, type SmtpPoint } from '../support/mail-server.ts'
@@ -157,6 +158,8 @@ export function tellRounds<At extends Service, R extends Round<At>, Planned>(
     count: (outcome: string) => void outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1),
     fault,
     faults: of,
+    itHasNone: (title: string, ...faults: Fault[]) =>
+      it(title, () => expect(of(...faults)).to.deep.equal([])),
   }
 }
 

@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { type Harness, PASSWORD, suiteHarness } from '../support/harness.ts'
 import { isGivenBack } from '../support/jobs.ts'
 import type { MailAnswer } from '../support/mail-server.ts'
-import { ask, shapeOf } from '../support/observe.ts'
+import { ask, askAgain, shapeOf } from '../support/observe.ts'
 import { type Person, tokenOf } from '../support/person.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import { type Answer, createUserAgent } from '../support/user-agent.ts'
@@ -186,23 +186,15 @@ const CAP = 3
 const ONCE = [undefined, 'throttled']
 
 type Named = Pick<User, 'username'>
-let asked = 0
 
 /** Requests for links, in a suite. Each answers why no mail is sent, once that is decided. */
 function requestsOf(h: Harness) {
   const reset = async ({ username }: Named) => (await ask(h, username)).reason
 
   async function verification({ username }: Named): Promise<string | undefined> {
-    const headers = { 'user-agent': `again ${(asked += 1)}` }
-    const answer = await h.resend(username, headers)
+    const { answer, reason } = await askAgain(h, username)
     expect([answer.status, answer.mode]).to.deep.equal([200, 'sent'])
-    const event = await eventually(`a worker decides about ${username}`, () =>
-      h.events.find(
-        ({ type, reason, userAgent }) =>
-          userAgent === headers['user-agent'] && (type.includes('_mail_') || reason !== undefined),
-      ),
-    )
-    return event.reason
+    return reason
   }
 
   /** One after the other. */

@@ -449,10 +449,14 @@ describe('Notices that a password was changed', () => {
     return {
       ...outbox,
       /** Answers how many mails there are by then. */
-      async change(accountId: string, email: string, isUnverified?: boolean): Promise<number> {
-        changes += 1
+      async change(
+        accountId: string,
+        email: string,
+        isUnverified?: boolean,
+        id = `change-${(changes += 1)}`,
+      ): Promise<number> {
         move(1)
-        const about = { id: `change-${changes}`, accountId, isUnverified, parameters: {} }
+        const about = { id, accountId, isUnverified, parameters: {} }
         const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
         await requestPasswordNotice(
           { ...parts, mailQueue: parts.store.outbox },
@@ -515,16 +519,9 @@ describe('Notices that a password was changed', () => {
   })
 
   it('leave once, also where one is asked for again after that', async () => {
-    const { change, parts, work, mails } = await notices()
+    const { change } = await notices()
     await change('ann', ANN.email)
-    const again = { id: 'change-1', accountId: 'ann', sendTo: ANN.email, parameters: {} }
-    const requester = { address: undefined, userAgent: undefined }
-    await requestPasswordNotice(
-      { ...parts, mailQueue: parts.store.outbox },
-      { ...again, requester },
-    )
-    await work()
-    expect(mails).to.have.length(1)
+    expect(await change('ann', ANN.email, undefined, 'change-1')).to.equal(1)
   })
 
   it('reach a mailbox that a thief had the account leave', async () => {

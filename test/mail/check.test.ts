@@ -6,6 +6,7 @@ import type { CheckedStep, MailCheckOptions, MailStep } from '../../src/mail/sen
 import { settingsTable } from '../../src/settings/table.ts'
 import { createMailCheck } from '../../src/mail/smtp/check.ts'
 import { tlsPolicy } from '../../src/mail/smtp/connection.ts'
+import { stepOf } from '../support/admin.ts'
 import { type Certificate, newCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/serve.ts'
@@ -41,7 +42,6 @@ import {
   signed,
   type SmtpSettings,
   statuses,
-  stepOf,
   STEPS,
   suiteSmtp,
 } from './smtp-suite.ts'
@@ -570,9 +570,10 @@ describe('The setting smtp_tls', () => {
   }
 
   it('takes nothing below TLS 1.2, which a server that knows only 1.1 does speak', async () => {
-    const { port, host } = await start({ tls: { ...good, ...OLD }, isImplicitTls: true })
+    const { port } = await start({ tls: { ...good, ...OLD }, isImplicitTls: true })
+    const at = { port, host: '127.0.0.1', rejectUnauthorized: false, ...OLD }
     const spoken = await new Promise<string | null>((resolve, reject) => {
-      const socket: TLSSocket = connect({ port, host, rejectUnauthorized: false, ...OLD }, () => {
+      const socket: TLSSocket = connect(at, () => {
         resolve(socket.getProtocol())
         socket.destroy()
       })

@@ -6,11 +6,8 @@ import { createPool, type Peer } from '../../src/mail/smtp/pool.ts'
 import { noSignal } from './smtp-suite.ts'
 
 describe('The pool of connections', () => {
-  function collectGarbage() {
-    setFlagsFromString('--expose-gc')
-    const collect: unknown = runInNewContext('gc')
-    if (typeof collect === 'function') collect()
-  }
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
 
   const begun = Date.now()
   /** 500 times as fast as the clock of the machine. */

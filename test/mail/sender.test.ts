@@ -8,7 +8,7 @@ import type { MailSender } from '../../src/mail/sending.ts'
 import { createSettingsKeeper, type SettingsKeeper } from '../../src/settings/settings.ts'
 import { memoryMailbox } from '../../src/mail/smtp/transport.ts'
 import { createMailSender } from '../../src/mail/smtp/sender.ts'
-import { adminOf, outcomeOf, suiteAdmin } from '../support/admin.ts'
+import { adminOf, outcomeOf, stepOf, suiteAdmin } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { fallsSilent, type FaultySmtp } from '../support/mail-server.ts'
 import { type Person, tokenOf } from '../support/person.ts'
@@ -499,8 +499,7 @@ describe('A transport of the host, in the place of SMTP', () => {
   describe('as the checks see it', () => {
     const steps = async (checking: ReturnType<typeof admin.testMail>) => {
       const { ok, checks } = await checking
-      const of = (wanted: string) =>
-        checks.find(({ step }) => step === wanted) ?? expect.fail(`no ${wanted}`)
+      const of = (wanted: string) => stepOf(checks, wanted)
       return { ok, names: checks.map(({ step }) => step), of }
     }
     const TO = 'me@users.example'
@@ -569,7 +568,7 @@ describe('A service without SMTP settings, whose host has a transport', () => {
     expect(handed).to.have.length(1)
     expect(handed[0]).to.not.have.any.keys('from', 'messageId')
     const { checks } = await admin.runDoctor({})
-    expect(checks.find(({ step }) => step === 'configuration')).to.include({ status: 'ok' })
+    expect(stepOf(checks, 'configuration')).to.include({ status: 'ok' })
   })
 })
 

@@ -71,10 +71,10 @@ export function signed(wish: Parameters<typeof newCertificate>[0] = {}) {
 export const noSignal = () => new AbortController().signal
 
 export function settingsFor(
-  { host = '127.0.0.1', port }: { host?: string; port: number },
+  { port }: { port: number },
   other: Partial<SmtpSettings> = {},
 ): SmtpSettings {
-  return { host, port, tls: 'auto', from: SENDER, ...CREDENTIALS, ...other }
+  return { host: '127.0.0.1', port, tls: 'auto', from: SENDER, ...CREDENTIALS, ...other }
 }
 
 /** What the tests of a suite start, and have closed after each: the connections, then their servers. */
@@ -122,7 +122,7 @@ export function suiteSmtp() {
       return server
     },
 
-    senderFor(server: { host?: string; port: number }, other?: Partial<SmtpSettings>): MailSender {
+    senderFor(server: { port: number }, other?: Partial<SmtpSettings>): MailSender {
       const sender = newSender(settingsFor(server, other))
       endWith(sender.close)
       return sender
@@ -218,9 +218,6 @@ export function expectWhole(steps: CheckedStep[]) {
     expect(reply ?? '').to.match(/^\P{C}{0,500}$/u)
   }
 }
-
-export const stepOf = (steps: CheckedStep[], wanted: MailStep) =>
-  steps.find(({ step }) => step === wanted) ?? expect.fail(`no step ${wanted}`)
 
 export const failureIn = (steps: CheckedStep[]) =>
   steps.find(({ status }) => status === 'failed') ??

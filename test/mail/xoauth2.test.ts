@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
-import { adminOf, outcomeOf, suiteAdmin } from '../support/admin.ts'
+import { adminOf, outcomeOf, stepOf, suiteAdmin } from '../support/admin.ts'
 import { onEachStore, startHarness, suiteHarness } from '../support/harness.ts'
 import { eventually } from '../support/eventually.ts'
 import { answers, startFaultySmtp, type Fault } from '../support/mail-server.ts'
@@ -161,9 +161,7 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
   async function tested(settings: Record<string, string> = {}) {
     const report = await admin.testMail({ to: 'me@users.example', settings })
     answered.push(JSON.stringify(report))
-    const of = (wanted: string) =>
-      report.checks.find(({ step }) => step === wanted) ?? expect.fail(`no ${wanted}`)
-    return { ...report, of }
+    return { ...report, of: (wanted: string) => stepOf(report.checks, wanted) }
   }
 
   /** The mail leaves at its next attempt. */

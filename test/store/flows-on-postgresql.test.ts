@@ -2,7 +2,7 @@ import { PGlite } from '@electric-sql/pglite'
 import { expect } from 'chai'
 import { postgresStore } from '../../src/index.ts'
 import { ALL_KINDS } from '../../src/store/index.ts'
-import { adminOf } from '../support/admin.ts'
+import { adminOf, stepOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectMode, type Person } from '../support/person.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
@@ -68,11 +68,8 @@ describe('Flows on postgresStore()', () => {
   })
 
   it('are told by the doctor that a crash may lose writes, where commits do not wait for the disk', async () => {
-    const found = async () => {
-      const { checks } = await adminOf(h).runDoctor()
-      return checks.find(({ step }) => step === 'indexes')
-    }
-    expect((await found())?.status).to.equal('ok')
+    const found = async () => stepOf((await adminOf(h).runDoctor()).checks, 'indexes')
+    expect((await found()).status).to.equal('ok')
     await database.exec('SET synchronous_commit = off')
     expect(await found()).to.include({ status: 'warning', advice: 'Set synchronous_commit to on.' })
     await database.exec('SET synchronous_commit = on')

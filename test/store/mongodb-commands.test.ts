@@ -251,16 +251,12 @@ describeWithReplicaSet('The commands of the MongoDB stores [full]', () => {
 describeWithReplicaSet(
   'A command with many inserts of which some find their key taken [full]',
   () => {
-    let fresh: FreshDatabase
-    before(async () => {
-      fresh = await freshDatabase('replica set')
-      await things().createIndex({ name: 1 }, { name: 'name_unique', unique: true })
-    })
+    const fresh = suiteDatabase('replica set')
+    before(() => things().createIndex({ name: 1 }, { name: 'name_unique', unique: true }))
     beforeEach(async () => {
       await things().deleteMany()
       await things().insertOne({ _id: 'a', name: 'apple' })
     })
-    after(() => fresh.drop())
 
     const things = () => fresh.db.collection<{ _id: string; name: string }>('things')
     const insert = (w: number, ...ids: [_id: string, name: string][]) =>

@@ -81,6 +81,12 @@ export function outcomeOf(
   })
 }
 
+/** What a check says at one of its steps. */
+export const stepOf = <Checked extends { step: string }>(
+  steps: readonly Checked[],
+  wanted: Checked['step'],
+): Checked => steps.find(({ step }) => step === wanted) ?? expect.fail(`no step ${wanted}`)
+
 type AdminAction = AuditEvent & { type: 'admin_action' }
 
 /** What admins did, in the order in which they did it. */

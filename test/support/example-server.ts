@@ -15,7 +15,6 @@ import { eventually } from './eventually.ts'
 import type { Database } from './harness.ts'
 import { freePort } from './serve.ts'
 import { suiteOf } from './suite.ts'
-import { resetForm } from './person.ts'
 import { START_LIMIT_MS, startProcess, untilUp } from './process.ts'
 
 const ADMIN_TOKEN = 'an-admin-token-of-the-tests-long-enough'
@@ -207,14 +206,6 @@ export async function opensForm(link: string): Promise<boolean> {
   const { status, mode } = await createUserAgent().get(link)
   expect(`${status} ${mode}`).to.be.oneOf(['200 form', '400 invalid'])
   return status === 200
-}
-
-/** Sets a new password with a reset link (4.4). */
-export async function resetPassword(link: string, password: string): Promise<void> {
-  const url = new URL(link)
-  url.search = ''
-  const answer = await createUserAgent().post(url, resetForm(link, password))
-  expectPage(answer, 200, 'reset-password', 'done')
 }
 
 /** No job waits for anything any more. */

@@ -320,17 +320,9 @@ async function usersIn(
     const users = db.collection<{ _id: string }>(`${prefix}users`)
     return {
       users: mongoUsers(users),
-      write({ id, username, email, emailVerified, passwordHash, disabled, ...more }) {
-        const renamed = { email_verified: emailVerified, password_hash: passwordHash }
-        const { locale, mayChoosePassword, signsInElsewhere, mayReplaceEmail } = more
-        const known = {
-          ...(locale !== undefined && { locale }),
-          ...(mayChoosePassword !== undefined && { may_choose_password: mayChoosePassword }),
-          ...(signsInElsewhere !== undefined && { signs_in_elsewhere: signsInElsewhere }),
-          ...(mayReplaceEmail !== undefined && { may_replace_email: mayReplaceEmail }),
-        }
-        const $set = { username, email, disabled, ...renamed, ...known }
-        return users.updateOne({ _id: id }, { $set }, { upsert: true })
+      write({ id, ...user }) {
+        const fields = Object.entries(user).map(([name, value]) => [snakeCase(name), value])
+        return users.updateOne({ _id: id }, { $set: Object.fromEntries(fields) }, { upsert: true })
       },
     }
   }

@@ -158,7 +158,7 @@ export async function startMailServer(options: MailServerOptions = {}) {
   const listener = createServer(listenTo)
 
   return Object.assign(server, {
-    port: await listening(listener, '127.0.0.1', options.port),
+    port: await listening(listener, options.port),
 
     /** Waits for the mail number `count` (from 1) to this address. */
     async mailTo(recipient: string, count = 1): Promise<ReceivedMail> {
@@ -219,10 +219,10 @@ function refusal(responseCode: number, message: string): Error {
 }
 
 /** Its port, once it listens; any free one by default. */
-async function listening(server: Server, host: string, given?: number): Promise<number> {
+async function listening(server: Server, given?: number): Promise<number> {
   const port = given ?? (await freePort())
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, resolve)
+    server.once('error', reject).listen(port, '127.0.0.1', resolve)
   })
   return port
 }
@@ -280,14 +280,12 @@ export interface FaultySmtpOptions {
   offersAuth?: boolean
   /** Offers PIPELINING. */
   offersPipelining?: boolean
-  host?: string
 }
 
 export type FaultySmtp = Awaited<ReturnType<typeof startFaultySmtp>>
 
 /** An SMTP server over a raw socket that goes wrong where it is told to. */
 export async function startFaultySmtp(options: FaultySmtpOptions = {}) {
-  const { host = '127.0.0.1' } = options
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     smtp.connections += 1
@@ -300,8 +298,7 @@ export async function startFaultySmtp(options: FaultySmtpOptions = {}) {
     talk(socket, options, smtp)
   })
   const smtp = {
-    host,
-    port: await listening(server, host),
+    port: await listening(server),
     connections: 0,
     /** Connections that are open at this moment. */
     open: 0,

@@ -187,8 +187,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] ??= 'false'
 
 /** The database of the suite that asks for it, from its first hook to its end. */
-export const suiteDatabase = () =>
+export const suiteDatabase = (topology?: Topology) =>
   suiteOf<FreshDatabase>(
-    () => freshDatabase(),
+    () => freshDatabase(topology),
     ({ drop }) => drop(),
   )

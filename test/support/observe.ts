@@ -32,15 +32,18 @@ interface Asked {
 let asked = 0
 
 /** Asks for a reset link, and waits until nothing more comes of it. */
-export async function ask(
-  h: Harness,
-  identifier: string,
-  parameters: Record<string, string> = {},
-): Promise<Asked> {
+export const ask = (h: Harness, identifier: string, parameters: Record<string, string> = {}) =>
+  decided(h, (headers) => h.forgot(identifier, parameters, headers))
+
+/** Likewise for another verification link, by name. */
+export const askAgain = (h: Harness, username: string) =>
+  decided(h, (headers) => h.resend(username, headers))
+
+async function decided(h: Harness, post: (headers: object) => Promise<Answer>): Promise<Asked> {
   asked += 1
   const userAgent = `test ${asked}`
-  const answer = await h.forgot(identifier, parameters, { 'user-agent': userAgent })
-  const event = await eventually(`a worker decides about ${identifier}`, () =>
+  const answer = await post({ 'user-agent': userAgent })
+  const event = await eventually(`a worker decides about ${userAgent}`, () =>
     h.events.find(
       ({ type, reason, ...event }) =>
         event.userAgent === userAgent && (type.includes('_mail_') || reason !== undefined),

@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import { createHash } from 'node:crypto'
+import { suiteOf } from './suite.ts'
 
 /** A server that is running. */
 export interface Served extends Awaited<ReturnType<typeof serve>> {}
@@ -28,6 +29,13 @@ export async function serve(listener?: RequestListener, at?: number) {
     },
   }
 }
+
+/** One of the suite that asks for it, from its first hook to its end. */
+export const suiteServed = (listener: RequestListener) =>
+  suiteOf<Served>(
+    () => serve(listener),
+    ({ close }) => close(),
+  )
 
 /** Of those that the system gives to nobody by itself, neither to a listener nor to a connection on its way out. */
 const PORTS = { from: 20_000, to: 32_700, atOnce: 50 }

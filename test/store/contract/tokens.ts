@@ -55,10 +55,4 @@ export function itFindsTokens(
       expect(tokens.map(({ createdAt }) => createdAt)).to.deep.equal(expected.map(after))
     }
   })
-
-  it('never tells the hash of a token', async () => {
-    const token = await issue()
-    const answers = [await port().find(token.tokenHash), await port().ofUser('ann', 10)]
-    expect(JSON.stringify(answers)).to.include(token.id).and.not.include(token.tokenHash)
-  })
 }
