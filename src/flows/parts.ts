@@ -6,7 +6,8 @@ import type { Keyed } from '../crypto/keyed.ts'
 import type { Log } from '../log.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
 import type { Settings } from '../settings/table.ts'
-import type { AccountFlowsStore, SessionCutoffs, SessionEnd } from '../store/index.ts'
+import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
+import type { AccountFlowsStore } from '../store/index.ts'
 import type { ClientNotifications } from './client-notifications.ts'
 
 /** What flows, mails, pages and the admin API all get. */
