@@ -61,20 +61,6 @@ export const SettingsHistory = object('The last versions, newest first: the firs
   versions: z.array(SettingsVersion),
 })
 
-export type KeysRotation = z.infer<typeof KeysRotation>
-export const KeysRotation = object(
-  'All secrets are now encrypted with the first key of the ring.',
-  {
-    resealed: list(text, 'Settings that another key had encrypted.'),
-    unreadable: list(text, 'Settings that no key of the ring decrypts: set them again.'),
-    keys: count.describe('How many keys the ring has.'),
-    old_keys_needed_until: optional(
-      time,
-      'Until this time, verification links may need the other keys of the ring.',
-    ),
-  },
-)
-
 const dryRun = flag
   .default(false)
   .describe('Checks everything and changes nothing. The answer shows the result.')
@@ -83,7 +69,7 @@ const STALE =
   'Nothing was changed: the settings were changed since you read them (If-Match). Read them again.'
 const UNREADABLE =
   'Nothing was changed: the stored settings cannot be read. Repair the record in the database, or delete it (docs/settings.md).'
-const REFUSALS = {
+export const REFUSALS = {
   stale: refusal(412, 'stale_settings', STALE),
   unreadable: refusal(409, 'settings_unreadable', UNREADABLE),
 }
@@ -144,21 +130,6 @@ export const settingsOperations = {
     run: (request, parts) => changeSettings(withoutValues(request.query.key), request, parts),
   }),
 }
-
-export const rotateKeys = operation('POST /keys/rotate', 'account-flows:settings', {
-  summary: 'Encrypts the stored secrets with the first key of the ring. Audited.',
-  answer: KeysRotation,
-  async run({ actor, record }, { options, store, settingsKeeper, clock }) {
-    await record('keys_rotate')
-    const keys = options.secrets.length
-    // A verification link may be signed with any key of the ring.
-    const oldKeysNeededUntil =
-      keys > 1 ? await store.verificationTokens.latestExpiry(clock.now()) : undefined
-    const outcome = await settingsKeeper.reseal({ by: { actor, at: clock.now() } })
-    if (outcome === 'unreadable') return REFUSALS.unreadable
-    return wireOf(KeysRotation, { ...outcome, keys, oldKeysNeededUntil })
-  },
-})
 
 function withoutValues(keys: string[] = []): Record<string, undefined> {
   return Object.fromEntries(keys.map((key) => [key, undefined]))
