@@ -106,7 +106,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const resume = createResume({ provider, loginPage, clock })
   const policy = createAccountPolicy(users, settings, log)
 
-  // Jobs and mails. When they look up a disabled user, the links mailed to that user become void.
+  // Jobs and mails. When mails and flows look up a disabled user, the links mailed to that user become void.
   const views = createViews(`${basePath}${checked.oauthPath}`, checked)
   const refreshTokens = createRefreshTokens(settingsKeeper, log)
   const checkMail = createMailCheck(clock, refreshTokens, transport)

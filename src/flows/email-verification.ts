@@ -20,7 +20,7 @@ import { codeOf, tryCode } from './login-code.ts'
 import { replaceEmail, type Mailed, type OpenLogin } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
-import { isLoginOf, isWaitingPage } from './waiting-login.ts'
+import { isLoginOf } from './waiting-login.ts'
 
 /** A genuine, usable link, and its account. Nothing is consumed yet. */
 export interface OpenedLink {
@@ -65,7 +65,7 @@ export function createEmailVerification(parts: FlowParts) {
 
     /** The code of the link's login. `undefined`: the login does not wait any more. */
     codeOf: async ({ login, token }: OpenedLink) =>
-      login && isWaitingPage(login) ? codeOf(parts, login, token) : undefined,
+      login && !login.continuedAt ? codeOf(parts, login, token) : undefined,
 
     async renew(
       link: VerificationLink | undefined,
@@ -117,7 +117,7 @@ async function openedLink(
   const opened = { username: user.username, token, login }
   if (browserHash === undefined) return { ...opened, here: undefined }
   const own = login?.browserHash === browserHash ? login : undefined
-  if (own && isWaitingPage(own)) return { ...opened, here: own }
+  if (own && !own.continuedAt) return { ...opened, here: own }
   const newest = await pendingLogins.find({ accountId: user.id, browserHash })
   return { ...opened, here: valid(newest) ?? own }
 }
@@ -158,11 +158,11 @@ async function verifyAddress(
   const isOurs = (token: Token) =>
     token.id === id || (token.pendingLoginId === id && token.addressId === addressId)
   const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
-  const isEnded = async () => (await ours()).some(wasVoided)
+  const wasAnyVoided = async () => (await ours()).some(wasVoided)
   if (otherEmail !== undefined) {
     if (await isTaken(users, userId, otherEmail)) return 'taken'
     // A replaced address cannot be taken back.
-    if (await isEnded()) return 'changed'
+    if (await wasAnyVoided()) return 'changed'
   }
   // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
@@ -176,7 +176,7 @@ async function verifyAddress(
   if (goesOn && otherEmail) await pendingLogins.change({ id: goesOn }, { email: otherEmail })
   await endOthers()
   // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one of them sees the other.
-  if (await isEnded()) {
+  if (await wasAnyVoided()) {
     await users.markEmailUnverified?.(userId, otherEmail ?? email)
     return 'changed'
   }

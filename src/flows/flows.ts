@@ -1,7 +1,9 @@
 /**
- * The flows, each in the file of its section. `password-link.ts` (3.1), then `new-password.ts` (3.3); `account.ts`: without a password (3.7).
- * `email-verification.ts`, `waiting-login.ts`, `login-code.ts` (3.2); `other-address.ts` (3.9). `for-hosts.ts` (3.4, 3.5, 3.8). `not-me.ts`
- * (3.6). No flow knows a page, a mail server or a database.
+ * The flows, by sections of the specification. No flow knows a page, a mail server or a database.
+ * - 3.1 `password-link.ts`, then 3.3 `new-password.ts`; 3.7, without a password: `account.ts`
+ * - 3.2 `email-verification.ts`, `waiting-login.ts`, `login-code.ts`; 3.9 `other-address.ts`
+ * - 3.4, 3.5, 3.8 `for-hosts.ts`
+ * - 3.6 `not-me.ts`
  */
 import type { RequestParameters, User } from '../contract/index.ts'
 import { createEmailVerification } from './email-verification.ts'
@@ -20,7 +22,7 @@ export const createFlows = (parts: FlowParts) => ({
   verification: createEmailVerification(parts),
   waitingLogins: createWaitingLogins(parts),
   notMe: createNotMe(parts),
-  /** The methods of `AccountFlows`. Admins invite as who they are, so a host does without the requester. */
+  /** The methods of `AccountFlows`. A host names no requester; an admin calls `invite` below with one. */
   forHosts: {
     invite: (who: User | string, parameters?: RequestParameters) =>
       hosts.invite(parts, who, parameters),

@@ -61,7 +61,7 @@ export interface ChangedEmail {
   noticeId?: string
 }
 
-/** Voids what is for other addresses than the present one, and mails the present one and the one before. */
+/** Voids the links to earlier addresses, mails a link to the new address, and a notice to the one before. */
 export async function emailChanged(
   parts: FlowParts,
   accountId: string,
@@ -75,7 +75,7 @@ export async function emailChanged(
   const user = await users.findById(accountId)
   const mails: ChangedEmail = {}
   if (!user) return mails
-  // It stays void if the account gets such an address back. A waiting mail needs none of it: its address is looked up when it is sent.
+  // It stays void if the account gets such an address back. Mails that have not left need no voiding: their address is looked up when they leave.
   await voidLinks(store, user.id, user.email)
   const asked = { accountId, parameters: {}, requester: NOBODY }
   // Also if only its letter case changed, or if another change has brought it back unverified.

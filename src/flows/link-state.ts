@@ -1,4 +1,4 @@
-/** The state of a mailed link, by its record and its account. It is the same for all kinds of links. */
+/** The state of a mailed link, by its record and its account: the same for all kinds, but `verificationState` decides more. */
 import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkEnd, LinkReason, Requester, User } from '../contract/index.ts'
@@ -56,7 +56,7 @@ export async function requestRenewal(
 
 export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
 
-/** Finds a token with its account and state. With `sessions`, it misses no end of the account. */
+/** Finds a token with its account and state. With `sessions`, it also sees an end of the account that is under way. */
 export async function findLink(
   parts: Pick<FlowParts, 'store' | 'users' | 'clock'>,
   kind: LinkKind,

@@ -77,7 +77,7 @@ async function codeWait(parts: FlowParts, email: string | undefined) {
   return full.length > 0 ? Math.max(...full.map(({ msToEnd }) => msToEnd)) : undefined
 }
 
-/** Gives back the tries at this spelling of an address, for its owner. At some servers, an address with other dots is another mailbox. */
+/** Gives back the tries at exactly this spelling of an address, for its owner. At some servers, an address with other dots is another mailbox. */
 export async function forgetWrongCodes(parts: FlowParts, email: string): Promise<void> {
   const { limits } = parts.store
   const giveBack = rowsOf(parts, email).map(async ({ key, spelledKey }) => {

@@ -22,16 +22,16 @@ export async function finishPassword(
   parts: PasswordLinkParts,
   reset: ClaimedToken,
   account: User | undefined,
-  by: Finisher,
+  finisher: Finisher,
 ) {
   const { kind, tokens, sessions, settings, clock } = parts
   const { id, userId, email, parameters, claimedBy } = reset
   let { usedAt } = reset
   if (!usedAt) {
     const obstacle = await setPassword(parts, reset, account) // 1
-    if (obstacle) return reject(parts, reset, obstacle, by)
+    if (obstacle) return reject(parts, reset, obstacle, finisher)
     usedAt = (await tokens.advance(id, 'used', clock.now()))?.usedAt // 2
-    if (!usedAt) throw new Error(`The reset ${id} was rejected meanwhile`)
+    if (!usedAt) throw new Error(`The link ${id} was rejected meanwhile`)
   }
   const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
   const type = `${MAIL_KINDS[kind].flow}_completed` as const
@@ -42,12 +42,12 @@ export async function finishPassword(
     parts.clients.appsOf(userId, id),
     parts.audit(event), // 5
     settings().passwordChangedEmail && requestPasswordNotice(parts, change),
-    // Not in the maintenance: it may repeat this, which would lift the limit.
-    by === 'request' && account && parts.passwords.forgetTries(account, claimedBy),
-    kind === 'password_reset' && forgetWrongCodes(parts, email),
+    // Not in the maintenance: it may repeat this, which would lift the limits.
+    finisher === 'request' && account && parts.passwords.forgetTries(account, claimedBy),
+    finisher === 'request' && kind === 'password_reset' && forgetWrongCodes(parts, email),
   ])
   if (kind === 'password_reset' && settings().resetVerifiesEmail)
-    await verifyByReset(parts, reset, by)
+    await verifyByReset(parts, reset, finisher)
   return {
     apps,
     async complete() {
@@ -57,12 +57,12 @@ export async function finishPassword(
   }
 }
 
-async function verifyByReset(parts: FlowParts, reset: ClaimedToken, by: Finisher) {
+async function verifyByReset(parts: FlowParts, reset: ClaimedToken, finisher: Finisher) {
   const { users, audit, clock } = parts
   const { id, userId: accountId, email, claimedBy } = reset
   const isDone = await users.markEmailVerified(accountId, email)
   // The dead process may have verified it without recording that.
-  const wasDone = by === 'maintenance' && isVerified(reset, await users.findById(accountId))
+  const wasDone = finisher === 'maintenance' && isVerified(reset, await users.findById(accountId))
   if (!isDone && !wasDone) return
   const event = eventBy(clock, reset, claimedBy, `verified:${id}`)
   await audit({ ...event, type: 'email_verification_completed' })
@@ -87,16 +87,21 @@ async function setPassword(parts: PasswordLinkParts, reset: ClaimedToken, user?:
     ? (await users.setFirstPassword?.(userId, email, newHash)) === true
     : hash !== undefined && (await users.replacePasswordHash(userId, hash, newHash))
   if (isSet) return undefined
-  const now = await users.findById(userId)
-  if (now?.passwordHash === newHash) return undefined
+  const latest = await users.findById(userId)
+  if (latest?.passwordHash === newHash) return undefined
   // Where there was a password, only that is compared, so another one was set.
-  return isFirst && now && hashOf(now) === undefined ? 'account_changed' : 'newer_password'
+  return isFirst && latest && hashOf(latest) === undefined ? 'account_changed' : 'newer_password'
 }
 
 // A dead process may have set the password of this reset before the newer one. So the maintenance ends older sessions all the same.
-async function reject(parts: PasswordLinkParts, reset: ClaimedToken, why: Obstacle, by: Finisher) {
+async function reject(
+  parts: PasswordLinkParts,
+  reset: ClaimedToken,
+  why: Obstacle,
+  finisher: Finisher,
+) {
   const { id, userId, claimedAt, claimedBy } = reset
-  if (by === 'maintenance' && why === 'newer_password')
+  if (finisher === 'maintenance' && why === 'newer_password')
     await parts.sessions.end(userId, { id, at: claimedAt, isExact: true })
   await auditRejected(parts, reset, why, claimedBy, `rejected:${id}`)
   await parts.tokens.advance(id, 'rejected', parts.clock.now())

@@ -94,12 +94,12 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'
   }
-  if (effect !== 'verified') return block(parts, mail, by)
+  if (effect !== 'verified') return replacePassword(parts, mail, by)
   // Ends sessions first, so that a link that verifies meanwhile finds itself void.
   await endSessions(parts, userId)
   await users.markEmailUnverified?.(userId, mailbox)
-  const now = await users.findById(userId)
-  return now?.email === mailbox && !now.emailVerified ? 'unverified' : 'signed_out'
+  const latest = await users.findById(userId)
+  return latest?.email === mailbox && !latest.emailVerified ? 'unverified' : 'signed_out'
 }
 
 /** Where the mail went. Once a link was used there, only the link says so. `''`: nothing says it any more. */
@@ -118,7 +118,7 @@ const MAX_TRIES = 10
  * Replaces the password by a random one: an account without a password could perhaps not be reset. It replaces only the hash that was
  * read here. So a link that is used at the same time fails, or the next try sees its password.
  */
-async function block(parts: FlowParts, mail: NotMeToken, by: Requester) {
+async function replacePassword(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const { users, store, passwords } = parts
   const { id, userId, email } = mail
   const unusable = await store.notMeTokens.block(id, await passwords.hash(newToken(), by))

@@ -53,7 +53,7 @@ export async function awaitedOf(parts: Parts, user: User): Promise<AwaitedAddres
 }
 
 /**
- * The account waits for this address from now on, and everything that was mailed before is void. A number: milliseconds until the account
+ * The account waits for this address from now on, and everything that was mailed before has ended. A number: milliseconds until the account
  * may get another address. `over`: the login does not wait any more, or the account may not get another address.
  */
 export async function waitForOther(

@@ -1,4 +1,4 @@
-/** The link of a reset (3.1) once it is opened. `http/mail-forms.ts` requests it, `mail/` sends it; its effects are in `new-password.ts`. */
+/** The link of a reset (3.1) or an invitation (3.4) once it is opened. `http/mail-forms.ts` requests it, `mail/` sends it; its effects are in `new-password.ts`. */
 import { oneAtATime, type Clock } from '../clock.ts'
 import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
@@ -130,7 +130,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
     tokens.claim(found, claimed),
     isForFirst(found) ? undefined : look(),
   ])
-  // For a first password after the claim: the host may have taken its leave back just before.
+  // For a first password after the claim: the host may have withdrawn `mayChoosePassword` just before.
   return reset && { reset, account: account ?? (await look()) }
 }
 

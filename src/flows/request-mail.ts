@@ -38,7 +38,8 @@ export async function requestMail(
   const { settings, clock } = parts
   const { identifier, accountId, pendingLoginId } = request
   const week = Math.floor(clock.now().getTime() / WEEK_MS)
-  // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail.
+  // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail; and the week, because
+  // it stays taken for a week.
   const idOfForm = form && idOf([form, kind, identifier, accountId, pendingLoginId, week])
   const id = idOfForm ?? newId()
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
@@ -87,7 +88,7 @@ export const requestNotice = (
 ) => addJob(parts, notice, 0, NOTICE_LIFE_MS)
 
 /** What a notice reports. Its id is `changed:` or `first:`, then the id of the end, by which the signed-out apps are found. */
-export function endOfNotice({ id }: { id: string }) {
+export function readNoticeId({ id }: { id: string }) {
   const endId = id.slice(id.indexOf(':') + 1)
   return { endId, isByHost: endId.startsWith(BY_HOST), isFirst: id.startsWith(OF_FIRST) }
 }

@@ -35,7 +35,7 @@ async function supersedeMails(store: AccountFlowsStore, userId: string, kinds = 
   }
 }
 
-/** Ends the same, except waiting logins. */
+/** Ends links, and mails that have not left, but no waiting logins: one of them waits for another address from now on. */
 export async function endMailed(store: AccountFlowsStore, userId: string, at: Date) {
   await supersedeMails(store, userId)
   for (const kind of linkKinds) await tokensOf(store, kind).revoke({ userId }, at)

@@ -32,7 +32,7 @@ async function block(
   user: User,
   captured: CapturedRequest,
   requester: Requester,
-  browser: string | undefined,
+  browser: string,
 ): Promise<PendingLogin | undefined> {
   const { users, store, clock } = parts
   if (Buffer.byteLength(JSON.stringify(captured)) > MAX_CAPTURED_BYTES) return undefined
@@ -42,12 +42,12 @@ async function block(
   // an end of the account, the same request is another login, and the earlier login stays ended.
   const { params, deviceCode } = captured
   const asked = [browser, checked, params, deviceCode, captured.login.accountFlowsSeen]
-  const id = browser === undefined ? newId() : idOf(asked)
+  const id = idOf(asked)
   const login = {
     ...checked,
     id,
     captured,
-    browserHash: browser === undefined ? undefined : hashToken(browser),
+    browserHash: hashToken(browser),
     createdAt: clock.now(),
     continuedAt: undefined,
     purgeAt: endOfWait(parts),
@@ -115,9 +115,9 @@ export function createWaitingLogins(parts: FlowParts) {
       const isWaiting = mustVerify(parts, user)
       const awaited = await awaitedOf(parts, user)
       if (isWaiting) return { status: 'waiting', user, login, awaited }
-      // Looks again: another login ends this one before it verifies, perhaps after the first look.
-      const now = await findOwn(id, browser)
-      if (!now || isVoid(now)) return { status: 'ended', captured }
+      // Looks again: another login ends this one before that login verifies, perhaps after the first look.
+      const latest = await findOwn(id, browser)
+      if (!latest || isVoid(latest)) return { status: 'ended', captured }
       return { status: 'verified', user, login, awaited }
     },
 
@@ -151,11 +151,6 @@ export function createWaitingLogins(parts: FlowParts) {
         return isDone
       }),
   }
-}
-
-/** Whether its code can be typed where it waits. */
-export function isWaitingPage({ browserHash, continuedAt }: PendingLogin): boolean {
-  return browserHash !== undefined && !continuedAt
 }
 
 /** Whether the account is unchanged since the password was checked, and no cut-off ended the login. */

@@ -52,7 +52,7 @@ export function verifyEmail(parts: VerifyEmailParts): Route {
 async function goOnHere(parts: VerifyEmailParts, opening: Opening, login: PendingLogin) {
   // Throws if the provider fails, before the link is used. `finishWaiting` asks again, and uses the answer.
   await parts.clients.mayFinish(opening.ctx, login.captured)
-  if (!(await confirmed(parts, opening, login.id))) return
+  if (!(await verifyOrRefuse(parts, opening, login.id))) return
   if (login.continuedAt) return show(parts, opening, { mode: 'verified' })
   await finishWaiting(parts, opening, login)
 }
@@ -76,12 +76,12 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
   }
   if (token.pendingLoginId === undefined) {
     const { parameters } = await clients.identify(token.parameters)
-    if (!(await confirmed(parts, opening))) return
+    if (!(await verifyOrRefuse(parts, opening))) return
     if (parameters.clientId === undefined) return show(parts, opening, { mode: 'verified' })
     return resume.authorizeByEmail(ctx, next, await byEmail(), parameters)
   }
   const mayFinish = login !== undefined && (await clients.mayFinish(ctx, login.captured))
-  if (!(await confirmed(parts, opening))) return
+  if (!(await verifyOrRefuse(parts, opening))) return
   const isFinished =
     mayFinish &&
     !(await waitingLogins.wasCancelled(login.id)) &&
@@ -90,7 +90,7 @@ async function goByLink(parts: VerifyEmailParts, opening: Opening) {
 }
 
 /** `false`: the link did nothing, and a page says why. */
-async function confirmed(parts: VerifyEmailParts, opening: Opening, goesOn?: string) {
+async function verifyOrRefuse(parts: VerifyEmailParts, opening: Opening, goesOn?: string) {
   const { ctx, requester, opened } = opening
   const outcome = await parts.verification.confirm(opened, requester, goesOn)
   if (outcome === 'verified') return true

@@ -42,8 +42,8 @@ export function waitingLogin(parts: WaitingLoginParts): Route {
     if (outcome === 'right') return finishWaiting(parts, visit, login)
     if (outcome !== 'over')
       return show(parts, visit, found, { fault: faultFrom(outcome, 'too_many') })
-    const now = await waitingLogins.find(login.id, visit.browser)
-    await ('user' in now ? goOn(visit, now) : show(parts, visit, now))
+    const latest = await waitingLogins.find(login.id, visit.browser)
+    await ('user' in latest ? goOn(visit, latest) : show(parts, visit, latest))
   }
 
   /** The request goes back to the client, or to the login page. */

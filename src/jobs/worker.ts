@@ -60,7 +60,7 @@ export function createWorker<J extends { id: string; kind?: string }>(parts: Wor
   async function run(signal: AbortSignal) {
     while (!signal.aborted) {
       const free = atOnce - underWay.size
-      const jobs = free < minBatch ? [] : await parts.claim(free).catch(logFailure('outbox'))
+      const jobs = free < minBatch ? [] : await parts.claim(free).catch(logFailure('claim'))
       jobs?.forEach(begin)
       if (!jobs) await clock.sleep(AFTER_FAILURE_MS, { signal, ref: false })
       else if (jobs.length === 0) {

@@ -13,8 +13,7 @@ import {
   isUnchanged,
   whyNoInvitation,
 } from '../flows/account.ts'
-import { isWaitingPage } from '../flows/waiting-login.ts'
-import { endOfNotice } from '../flows/request-mail.ts'
+import { readNoticeId } from '../flows/request-mail.ts'
 import type { MailJob } from '../store/index.ts'
 import { KEEP_LOGIN_MS } from '../store/logins.ts'
 import { orderOf } from '../store/outbox-record.ts'
@@ -99,18 +98,17 @@ export const MAIL_BEHAVIOUR: Record<LinkKind, MailBehaviour> &
       const locale = localeOf(parts, job, user, pending?.captured.params['ui_locales'])
       const { token, record, shown } = newLinkToken(parts, 'email_verification', job, recipient)
       const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
-      // Another address that is not awaited any more stays so.
+      // A login with another address that is not awaited any more is not prolonged: the address would be awaited again.
       const own = pending?.other ? undefined : pending?.id
-      for (const id of new Set([own, recipient.awaited?.loginId]))
-        if (id) await pendingLogins.change({ id }, { purgeAt })
+      for (const waiting of new Set([own, recipient.awaited?.loginId]))
+        if (waiting) await pendingLogins.change({ id: waiting }, { purgeAt })
       // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
       const pendingLoginId = job.pendingLoginId ?? pending?.id
       await verificationTokens.issue({ ...record, pendingLoginId, parameters, locale })
       const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
       const waits = pending && !pending.continuedAt && isUnchanged(pending, user)
-      // The mail shows a code only if the waiting page accepts one.
-      const isShown = waits && isWaitingPage(pending)
-      const code = isShown && loginCodes.codeOf(pending.id, recipient.awaited?.id)
+      // The mail shows a code only if the page that waits accepts one.
+      const code = waits && loginCodes.codeOf(pending.id, recipient.awaited?.id)
       return {
         ...shown,
         link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,
@@ -128,7 +126,7 @@ export const MAIL_BEHAVIOUR: Record<LinkKind, MailBehaviour> &
   password_changed: {
     async makeLink(parts, job, { user }) {
       const locale = localeOf(parts, job, user)
-      const { endId, isByHost, isFirst } = endOfNotice(job)
+      const { endId, isByHost, isFirst } = readNoticeId(job)
       // A stranger may have chosen the parameters of the reset, so the link leaves them out.
       const link = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${formQuery({}, locale)}`
       const apps = await parts.clients.appsOf(user.id, endId)

@@ -1,4 +1,4 @@
-/** Takes a job up to the account that it is for: looks it up, applies the limits, and lets the newest of its requests win. */
+/** Finds the account of a job: looks it up, applies the limits, and lets the newest of its requests win. */
 import type { NoMail, User } from '../contract/index.ts'
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { whyNoMail } from '../flows/account.ts'
@@ -22,7 +22,7 @@ const PROMPT_MS = 2_000
 /** A job with a lease to be sent. `recipient` is left out if the job has waited since its account was looked up. */
 export type JobToSend = MailJob & { recipient?: Recipient }
 
-/** Does what is due whether or not the mail will arrive. Returns the job, with a lease to be sent. `undefined`: it is over. */
+/** Does what is due even if no mail leaves. Returns the job, with a lease to be sent. `undefined`: it is over. */
 export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToSend | undefined> {
   if (job.state === 'superseded') {
     await recordRequested(parts, job)
@@ -88,7 +88,7 @@ export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Rec
   if (job.recipient) return job.recipient
   // The previous process may have died before it recorded the request, or after it sent the mail.
   if (job.attempts > 1) {
-    // Any other mail may be sent twice: a later attempt has voided the earlier link.
+    // A mail with a link may be sent twice: that does no harm.
     if (!isLinkKind(job.kind) && (await wasSent(parts, job))) return 'sent_before'
     await recordRequested(parts, job)
   }

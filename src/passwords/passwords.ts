@@ -1,4 +1,4 @@
-/** How passwords are hashed and compared, and which new ones are refused: for their length, or because they are easy to guess. */
+/** Which new passwords are refused: for their length, or because they are easy to guess. Hashing is in `crypto/hashing.ts`. */
 import { within, type Clock } from '../clock.ts'
 import { createHashing, type Hashing } from '../crypto/hashing.ts'
 import { isPlain, isShortEnough } from '../crypto/password.ts'

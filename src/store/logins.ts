@@ -57,8 +57,8 @@ export const PENDING_LOGINS = kindOf({
     /** Another address that the user typed ("Wrong address?", 3.9). */
     other: holds<OtherEmail | undefined>('json?'),
     captured: holds<CapturedRequest>('json'),
-    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. `undefined`: no page waits. */
-    browserHash: 'text?',
+    /** Lower-case hex SHA-256 of the cookie of the browser that logged in. */
+    browserHash: 'text',
     createdAt: 'time',
     /** When the browser that logged in went on, which it does once. */
     continuedAt: 'time?',

@@ -38,7 +38,7 @@ describe('A worker whose store fails', () => {
     worker.start()
     await eventually('it waits', () => waits.length === 1)
     for (let count = 0; count < 20; count += 1) worker.wake()
-    expect([claims, waits, logged]).to.deep.equal([1, [2_000], ['mail outbox failed']])
+    expect([claims, waits, logged]).to.deep.equal([1, [2_000], ['mail claim failed']])
     over[0]?.()
     await eventually('the job is done', () => worked.length === 1)
     const stopped = worker.stop(1_000)

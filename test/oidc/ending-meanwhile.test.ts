@@ -12,7 +12,7 @@ import { keptInMemory } from '../support/kept.ts'
 import { expectPage, createUserAgent } from '../support/user-agent.ts'
 import { CLIENT, type Harness, onEachStore, PASSWORD, suiteHarness } from '../support/harness.ts'
 import * as ask from '../support/oauth-requests.ts'
-import { type Person, setsSession } from '../support/person.ts'
+import { expectMode, type Person, setsSession, wrongCode } from '../support/person.ts'
 import { beforeFirst } from '../support/records.ts'
 import { byAnotherClock, movableClock, moveTime } from '../support/time.ts'
 
@@ -673,6 +673,35 @@ describe('A reset that stopped after effect 1', () => {
     }
     expect(await thief.hasPassword(NEW)).to.equal(true)
     expect(await thief.account()).to.equal(undefined)
+  })
+
+  it('gives the tries at codes back once: those since count, also after the maintenance finished it', async () => {
+    const name = `finished-late-${Date.now()}`
+    const loginAt = async (email: string) =>
+      h.blockedLogin({ user: await h.addUnverified({ email }) })
+    const owner = await h.addVerified({ email: `${name}@users.example` })
+    const link = await owner.forgets()
+    const { advance } = h.store.resetTokens
+    h.store.resetTokens.advance = async (...of) =>
+      of[1] === 'completed' ? Promise.reject(new Error('the database is gone')) : advance(...of)
+    expect((await h.reset(link, NEW)).mode).to.equal('done')
+    for (let account = 0; account < 5; account += 1) {
+      const login = await loginAt(`${name}@users.example`)
+      for (let guess = 0; guess < 4; guess += 1)
+        expectMode(await login.types(wrongCode(login.code, guess)), 400, 'blocked')
+    }
+    h.store.resetTokens.advance = advance
+    await eventually('the maintenance completes the reset', async () => {
+      await moveTime(1_000)
+      const [token] = await h.store.resetTokens.ofUser(owner.id, 1)
+      return token?.completedAt
+    })
+    const refused = await loginAt(`${name}@users.example`)
+    const page = await refused.types(refused.code)
+    expectMode(page, 400, 'blocked')
+    expect(page.text).to.include('You can enter a code again')
+    const other = await loginAt(`another-${name}@users.example`)
+    await other.comesBack(await other.types())
   })
 })
 
