@@ -11,7 +11,6 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
     return { ...login, captured, other: { ...login.other, email } }
   }
   return {
-    ...store,
     save: (login, most) =>
       store.save({ ...login, captured: seal(login.captured, login.id, box) }, most),
     find: async (which) => opened(await store.find(which)),
@@ -20,6 +19,8 @@ export function sealedLogins(store: PendingLoginStore, box: SecretBox): PendingL
       const email = box.seal(other.email, purposeOfEmail(login.id))
       return store.setOther(login, { ...other, email }, purgeAt)
     },
+    change: (which, changes) => store.change(which, changes),
+    setTurn: (id, turn, at) => store.setTurn(id, turn, at),
   }
 }
 
