@@ -114,7 +114,8 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
   const watching = { ...common, users: usersVoidingLinks(users, store) }
   const mailQueue = createMailQueue({
     ...watching,
-    clients: { identify: clients.identify, appsOf: notifications.appsOf },
+    notifications,
+    clients,
     oauthUrl,
     views,
     globalLimit: createGlobalLimit(limits, settings, clock.now),
@@ -127,7 +128,7 @@ export function createAccountFlows(options: AccountFlowsOptions): AccountFlows {
     mailQueue,
     passwords: { ...passwordRules, hash: hashPassword, forgetTries },
     sessions: { ...sessions, liveOf: liveSession },
-    clients: notifications,
+    notifications,
     requesterOf,
   })
   const { waitingLogins } = flows

@@ -33,5 +33,5 @@ export const createFlows = (parts: FlowParts) => ({
   },
   invite: hosts.invite.bind(undefined, parts),
   requestMail: requestMail.bind(undefined, parts),
-  clientsOf: parts.clients.clientsOf,
+  clientsOf: parts.notifications.clientsOf,
 })

@@ -120,7 +120,7 @@ export const endSessions = (parts: FlowParts, accountId: string) =>
   )
 
 async function endAll(
-  { store, sessions, clients, clock }: FlowParts,
+  { store, sessions, notifications, clock }: FlowParts,
   accountId: string,
   { id, idpAt }: Pick<SessionEnd, 'id' | 'idpAt'>,
   record: (ended: SessionEnd & { accountId: string; details: EndedSessions }) => Promise<void>,
@@ -128,7 +128,7 @@ async function endAll(
   const at = clock.now()
   await voidEverything(store, accountId)
   const details = await sessions.end(accountId, { id, at, idpAt })
-  const signedOut = await clients.clientsOf(accountId, id)
+  const signedOut = await notifications.clientsOf(accountId, id)
   await record({ id, at, accountId, details })
   await secondAfter(clock, at)
   if (!signedOut) return details

@@ -39,7 +39,7 @@ export async function finishPassword(
   const isFirst = setsFirst(kind, reset)
   const change = { id, isFirst, accountId: userId, sendTo: email, parameters, requester: claimedBy }
   const [apps] = await Promise.all([
-    parts.clients.appsOf(userId, id),
+    parts.notifications.appsOf(userId, id),
     parts.audit(event), // 5
     settings().passwordChangedEmail && requestPasswordNotice(parts, change),
     // Not in the maintenance: it may repeat this, which would lift the limits.

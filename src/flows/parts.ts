@@ -31,7 +31,7 @@ export interface FlowParts extends CommonParts {
     forgetTries(account: User, by: Requester): Promise<void>
   }
   sessions: AccountSessions
-  clients: ClientNotifications
+  notifications: ClientNotifications
   keyed: Keyed
   requesterOf(req: IncomingMessage): Requester
 }

@@ -129,7 +129,7 @@ export const MAIL_BEHAVIOUR: Record<LinkKind, MailBehaviour> &
       const { endId, isByHost, isFirst } = readNoticeId(job)
       // A stranger may have chosen the parameters of the reset, so the link leaves them out.
       const link = `${parts.oauthUrl}${MAIL_KINDS.password_changed.page}${formQuery({}, locale)}`
-      const apps = await parts.clients.appsOf(user.id, endId)
+      const apps = await parts.notifications.appsOf(user.id, endId)
       return { link, apps, isByHost, isFirst, locale }
     },
   },

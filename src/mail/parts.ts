@@ -7,7 +7,8 @@ import type { MailSender } from './sending.ts'
 
 /** What a job needs on its way to a mail that has left. */
 export interface MailParts extends CommonParts, Pick<FlowParts, 'store' | 'users' | 'keyed'> {
-  clients: Pick<ClientNotifications, 'appsOf'> & {
+  notifications: Pick<ClientNotifications, 'appsOf'>
+  clients: {
     /** Drops parameters that do not belong to a registered client and its redirect URI, and names that client. */
     identify(parameters: RequestParameters): Promise<IdentifiedClient>
   }

@@ -57,7 +57,8 @@ async function outboxByHand(changes: Record<string, string> = {}) {
   const parts: MailParts = {
     store,
     users,
-    clients: { identify: async () => ({ parameters: {} }), appsOf: async () => undefined },
+    notifications: { appsOf: async () => undefined },
+    clients: { identify: async () => ({ parameters: {} }) },
     keyed: {
       authorizeSig: createAuthorizeSig(keys),
       loginCodes: createLoginCodes(keys),
