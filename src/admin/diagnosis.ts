@@ -128,7 +128,7 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   const kind = kindOf(event)
   const about = { event, kind }
   if (event.type.endsWith('_mail_sent')) {
-    const cause = whyNoLink[kind]?.(history)
+    const cause = whyNoLink[kind](history)
     // What was mailed is of no use now.
     if (cause && cause !== 'unverified') return [cause]
     if (!history.isDelivered) return ['mail_server_down']
@@ -138,7 +138,7 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   const { reason = '' } = event
   if (WAS_SO.has(reason)) {
     const isMended = kind === 'password_reset' && history.answer === 'elsewhere'
-    const cause = isMended ? undefined : whyNoLink[kind]?.(history)
+    const cause = isMended ? undefined : whyNoLink[kind](history)
     return cause ? [cause] : ['changed', about]
   }
   if (reason === 'throttled') return ['limited', about]
@@ -150,8 +150,8 @@ function ofLastMail(event: RecordedEvent, history: MailHistory): [Cause, Partial
   return [isRefused ? 'refused' : 'mail_server_down', { ...about, job }]
 }
 
-/** Why a request for such a link gets none now. Causes that end every request are checked before. Left out: it has no other. */
-export const whyNoLink: Partial<Record<LinkKind, (facts: Facts) => Cause | undefined>> = {
+/** Why a request for such a link gets none now. Causes that end every request are checked before. */
+export const whyNoLink: Record<LinkKind, (facts: Facts) => Cause | undefined> = {
   invitation: ({ user }) => whyNoInvitation(user),
   email_verification: ({ user }) => (user.emailVerified ? 'verified' : undefined),
   password_reset({ answer }) {

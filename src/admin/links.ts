@@ -126,7 +126,7 @@ function wordsOf(facts: LinkFacts): Pick<LinkExplanation, 'summary' | 'advice'> 
   const { kind = 'password_reset' } = link ?? {}
   const send = `Send a new link: account-flows ${MAIL_KINDS[kind].link.command}.`
   const isVerification = kind === 'email_verification'
-  const cause = about && !isVerification && whyNoLink[kind]?.(about)
+  const cause = about && !isVerification && whyNoLink[kind](about)
   const [summary, advice] = WORDS[state](facts, cause ? diagnosisOf(cause, about).advice : send)
   if (!isVerification || !token || !isVerified(token, user)) return { summary, advice }
   return {

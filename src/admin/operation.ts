@@ -85,6 +85,7 @@ export interface Operation<
   summary: string
   query?: Query
   body?: Body
+  /** Add new fields at the end: by the first one, clients know the answer from that of a proxy. */
   answer: Answer
   status?: 200 | 202
   run(

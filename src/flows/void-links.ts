@@ -2,7 +2,6 @@
 import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import type { User, UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import { defined } from '../store/kind.ts'
 
 /** So long ago that a void link has expired by every clock. */
 const VOIDED_AT = new Date(0)
@@ -46,38 +45,25 @@ export function wasVoided({ expiresAt }: { expiresAt: Date }): boolean {
 }
 
 /**
- * The same users. Those of its methods that find users void the links of each disabled one, so that they stay void when the user is enabled
- * again. An optional method that is missing in `users` is missing here.
+ * Voids the links of each disabled user that a method finds, so that they stay void when the user is enabled again. All methods are those of
+ * `users`: one that is missing there is missing here.
  */
 export function usersVoidingLinks(users: UserStore, store: AccountFlowsStore): UserStore {
-  async function voiding<Found extends User | User[] | undefined>(found: Found) {
-    const disabled = [found ?? []].flat().filter((user) => user.disabled)
-    await Promise.all(disabled.map(({ id }) => voidLinks(store, id)))
-    return found
+  async function voidIfDisabled(found: unknown) {
+    const { id, disabled }: Partial<User> = Object(found)
+    if (id !== undefined && disabled) await voidLinks(store, id)
   }
 
-  // Each looks its method up when it is called: a host may replace one.
-  const needed = {
-    findById: async (id) => voiding(await users.findById(id)),
-    findByUsername: async (name) => voiding(await users.findByUsername(name)),
-    findByVerifiedEmail: async (email) => voiding(await users.findByVerifiedEmail(email)),
-    replacePasswordHash: (...of) => users.replacePasswordHash(...of),
-    markEmailVerified: (...of) => users.markEmailVerified(...of),
-  } satisfies Partial<UserStore>
-  const optional = {
-    start: users.start && (async () => users.start?.()),
-    findByUsernameInAnyCase:
-      users.findByUsernameInAnyCase &&
-      (async (name) => voiding((await users.findByUsernameInAnyCase?.(name)) ?? [])),
-    findByEmail:
-      users.findByEmail && (async (email) => voiding((await users.findByEmail?.(email)) ?? [])),
-    setFirstPassword:
-      users.setFirstPassword && (async (...of) => (await users.setFirstPassword?.(...of)) ?? false),
-    markEmailUnverified:
-      users.markEmailUnverified &&
-      (async (...of) => (await users.markEmailUnverified?.(...of)) ?? false),
-    replaceEmail:
-      users.replaceEmail && (async (...of) => (await users.replaceEmail?.(...of)) ?? false),
-  } satisfies { [Name in Exclude<keyof UserStore, keyof typeof needed>]: UserStore[Name] }
-  return { ...needed, ...defined(optional) }
+  // Not a proxy of `users` itself: of a frozen object, it must return the methods unchanged.
+  return new Proxy<UserStore>(Object.create(users), {
+    get(_, name) {
+      const method: unknown = Reflect.get(users, name)
+      if (typeof method !== 'function') return method
+      return async (...of: unknown[]) => {
+        const answer: unknown = await Reflect.apply(method, users, of)
+        await Promise.all([answer].flat().map(voidIfDisabled))
+        return answer
+      }
+    },
+  })
 }

@@ -1,6 +1,11 @@
 /** Makes a mail: its link with its lifetime, then its text. `MAIL_BEHAVIOUR` has what differs between the kinds of mail. */
 import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
-import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import {
+  MAIL_KINDS,
+  type LeadingKind,
+  type LinkKind,
+  type PasswordLinkKind,
+} from '../contract/mail-kinds.ts'
 import { formQuery } from '../contract/parameters.ts'
 import { isForFirst, passwordDigest, resetDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
@@ -63,8 +68,8 @@ function makePasswordLink(kind: PasswordLinkKind): MailBehaviour['makeLink'] {
 
 const makeResetLink = makePasswordLink('password_reset')
 
-/** The behaviour of each kind in `contract/mail-kinds.ts`. Left out: a notice without a link. */
-export const MAIL_BEHAVIOUR: Record<LinkKind, MailBehaviour> &
+/** The behaviour of each kind in `contract/mail-kinds.ts`. Left out: a mail that leads nowhere. */
+export const MAIL_BEHAVIOUR: Record<LeadingKind, MailBehaviour> &
   Partial<Record<MailKind, MailBehaviour>> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
   password_reset: {

@@ -19,7 +19,7 @@ const CONSUMED_ONCE = new Set([
   'PushedAuthorizationRequest',
 ])
 
-/** The most records of a model that are remembered from `find` until `consume`. */
+/** The most records that are remembered from `find` until `consume`. */
 const MAX_FOUND = 1_000
 const PAGE = 1_000
 
@@ -33,8 +33,9 @@ export type OwnAdapter = ReturnType<typeof createOwnAdapter>
 
 /** Keeps the records of oidc-provider: the id hashed, and all that it does not search by sealed with the first secret. */
 export function createOwnAdapter(parts: Parts) {
+  const found = new Map<string, ProviderRecord>()
   return {
-    of: (model: string) => adapterOf(parts, model),
+    of: (model: string) => adapterOf(parts, model, found),
 
     /** Seals records that never expire anew, with the first secret. Otherwise they would be lost with the older secret that sealed them. */
     async start() {
@@ -56,9 +57,12 @@ export function createOwnAdapter(parts: Parts) {
   }
 }
 
-function adapterOf(parts: Parts, model: string): AccountAdapter {
+function adapterOf(
+  parts: Parts,
+  model: string,
+  found: Map<string, ProviderRecord>,
+): AccountAdapter {
   const { providerRecords: records, clock } = parts
-  const found = new Map<string, ProviderRecord>()
 
   return {
     async upsert(id, payload, expiresIn) {

@@ -6,7 +6,7 @@ import { type Harness, PASSWORD, suiteHarness, type Technology } from '../suppor
 import { describeWithMongo } from '../support/mongod.ts'
 import { ask, shapeOf, usableRecord } from '../support/observe.ts'
 import { disown, OTHER_HASH, type Person } from '../support/person.ts'
-import { instead } from '../support/records.ts'
+import { beforeFirst, instead } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
 import { createUserAgent, expectPage } from '../support/user-agent.ts'
 import { expectTitle, words } from '../support/words.ts'
@@ -219,6 +219,25 @@ onEachUserStore('A user without a password who may choose one (3.7)', (technolog
     await user.getsBackIn()
   })
 
+  for (const [what, change] of changes.filter(([, { mayChoosePassword, emailVerified }]) =>
+    [mayChoosePassword, emailVerified].every((each) => each === undefined),
+  )) {
+    it(`chooses none where the account ${what} at the very moment that it is set (PWD-22)`, async () => {
+      const { user, link } = await userWithLink()
+      beforeFirst(h.users, 'setFirstPassword', () => user.becomes(change))
+      expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
+      expect(await h.users.findById(user.id)).to.include(change)
+      expect(await user.hasPassword(NEW)).to.equal(false)
+      const reason = change.passwordHash ? 'newer_password' : 'account_changed'
+      expect(user.events('password_reset_rejected', reason)).to.have.length(1)
+      expect(completed(user)).to.deep.equal([])
+      expectPage(await user.choosesPassword(NEW, link), 400, PAGE, 'invalid')
+      const { email } = user
+      await user.becomes({ ...CHOOSES, email, disabled: false })
+      await user.getsBackIn()
+    })
+  }
+
   it('keeps an invitation beside it; of both at once, one sets the password, and the other is void (PWD-22)', async () => {
     for (let round = 0; round < 4; round += 1) {
       const user = await h.addVerified(CHOOSES)
@@ -244,6 +263,18 @@ onEachUserStore('A user without a password who may choose one (3.7)', (technolog
       for (const each of [link, invitation]) expect((await agent.get(each)).status).to.equal(400)
       await user.getsBackIn()
     }
+  })
+
+  it('chooses one password by one link, of ten forms at once (PWD-22)', async () => {
+    const { user, link } = await userWithLink()
+    const passwords = Array.from({ length: 10 }, (_, form) => `a first password ${form}`)
+    const answers = await Promise.all(
+      passwords.map((password) => user.in().choosesPassword(password, link)),
+    )
+    const won = passwords.filter((_, form) => answers[form]?.mode === 'done')
+    expect(won).to.have.length(1)
+    expect(await user.hasPassword(won[0] ?? '')).to.equal(true)
+    expect(completed(user)).to.have.length(1)
   })
 
   it('chooses none where a process dies after the claim, and the host takes its leave back (PWD-22)', async () => {

@@ -142,6 +142,7 @@ export function refuse(error: unknown): never {
   throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', message, { cause: error })
 }
 
+// Compares names and does not use `instanceof`: the host's driver may be another copy of the package.
 function isUnavailable(error: unknown): error is Error {
   if (!(error instanceof Error)) return false
   const code = serverErrorCode(error)
