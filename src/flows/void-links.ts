@@ -54,7 +54,7 @@ export function usersVoidingLinks(users: UserStore, store: AccountFlowsStore): U
     if (id !== undefined && disabled) await voidLinks(store, id)
   }
 
-  // Not a proxy of `users` itself: of a frozen object, it must return the methods unchanged.
+  // A proxy, because a host may add or replace methods later. Not of `users` itself: of a frozen object, it must return them unchanged.
   return new Proxy<UserStore>(Object.create(users), {
     get(_, name) {
       const method: unknown = Reflect.get(users, name)

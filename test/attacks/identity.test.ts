@@ -300,6 +300,18 @@ onEachStore(
       }
       expect((await askedFor('Finn'))?.accountId).to.equal(finn.id)
     })
+
+    it('finds an address where a host answers an unknown name by a list with nothing in it', async () => {
+      const ida = await newUser('Ida', { email: 'ida@users.example', emailVerified: true })
+      const inAnyCase = async () => JSON.parse('[0]').map(() => undefined)
+      least = { ...h.users, findByUsernameInAnyCase: inAnyCase }
+      try {
+        expect((await askedFor('ida@users.example'))?.accountId).to.equal(ida.id)
+        expect((await askedFor('nobody-of-them'))?.reason).to.equal('unknown')
+      } finally {
+        least = undefined
+      }
+    })
   },
 )
 
