@@ -38,8 +38,8 @@ export async function requestMail(
   const { settings, clock } = parts
   const { identifier, accountId, pendingLoginId } = request
   const week = Math.floor(clock.now().getTime() / WEEK_MS)
-  // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail; and the week, because
-  // it stays taken for a week.
+  // The id also covers the account that the form asks for, so one user's form cannot hold back another user's mail. It stays taken for a
+  // week, so it covers the week too.
   const idOfForm = form && idOf([form, kind, identifier, accountId, pendingLoginId, week])
   const id = idOfForm ?? newId()
   const lifetimeMs = settings()[MAIL_KINDS[kind].link.lifetime]
