@@ -101,10 +101,10 @@ export function createLoginPassword(parts: LoginPasswordParts) {
   }
 }
 
-/** Whether no other account has this username, in any letter case. */
+/** Whether it is known that no other account has this username, in any letter case. */
 async function isOnlyOf(users: UserStore, name: string, accountId: string) {
-  const named = (await users.findByUsernameInAnyCase?.(name)) ?? [await users.findByUsername(name)]
-  return named.every((user) => user === undefined || user.id === accountId)
+  const named = await users.findByUsernameInAnyCase?.(name)
+  return named !== undefined && !named.some((user) => user && user.id !== accountId)
 }
 
 /** Coarser than any host's look-up. Otherwise a second spelling of a name would give more tries. */

@@ -49,7 +49,8 @@ function tableOf({ settings, keyed: { keyedHash } }: LimitParts, job: MailJob, t
   const requests: Limit[][] = [
     [
       [`${ofLogin}account:${account}`, HOUR_MS, most],
-      [`${ofLogin}mailbox:${mailbox}`, HOUR_MS, most],
+      // Not for who verified the mailbox: spellings that are counted together may be mailboxes of two people, and neither may learn of the other.
+      [`${ofLogin}mailbox:${mailbox}`, HOUR_MS, isUnverified ? most : 0],
       // A mailed code is valid for one login and one address only, so each gets a mail.
       [`${kind}:${job.pendingLoginId ?? account}${awaited?.id ?? ''}`, soonMs, 1],
     ],

@@ -105,7 +105,9 @@ export const MAIL_BEHAVIOUR: Record<LeadingKind, MailBehaviour> &
       const purgeAt = new Date(record.expiresAt.getTime() + KEEP_LOGIN_MS)
       // A login with another address that is not awaited any more is not prolonged: the address would be awaited again.
       const own = pending?.other ? undefined : pending?.id
-      for (const waiting of new Set([own, recipient.awaited?.loginId]))
+      // Nor does a request by name prolong the wait for another address: a stranger could, and no reset is mailed meanwhile.
+      const other = job.pendingLoginId && recipient.awaited?.loginId
+      for (const waiting of new Set([own, other]))
         if (waiting) await pendingLogins.change({ id: waiting }, { purgeAt })
       // A link that was made for a login stays bound to it. If that login is gone, the link signs no user in.
       const pendingLoginId = job.pendingLoginId ?? pending?.id

@@ -105,7 +105,7 @@ export const settingsTable = {
   }),
   mailsPerAccountPerHour: limit('mails_per_account_per_hour', '10', {
     meaning:
-      'How many mails may be asked for by name in an hour, for one account or one mailbox. Logins have as many of their own. ' +
+      'How many mails may be asked for by name in an hour, for one account or one unverified mailbox. Logins have as many of their own. ' +
       'Further requests get no mail while the account has a link that works.',
   }),
   resendCooldown: pause('resend_cooldown', '0s', DAY, {

@@ -19,6 +19,7 @@ import {
   type Person,
 } from '../support/person.ts'
 import { requestFrom } from '../support/raw-request.ts'
+import { instead } from '../support/records.ts'
 import { moveTime } from '../support/time.ts'
 
 const NEW = 'a brand new password'
@@ -524,5 +525,19 @@ describe('Tries at a name (RATE-28)', () => {
       expect(await guess(name, 30, '127.0.0.1')).to.equal(0)
     }
     expect(await guess('eve@users.example', 30, '127.0.0.1')).to.equal(10)
+  })
+
+  it('are not forgotten where the host looks up no names in any case: another account may have the name', async () => {
+    await h.addUser({ username: 'Victim' })
+    const eve = await h.addUser({ username: 'victim' })
+    await h.forgot(eve.email ?? '')
+    const { link } = await eve.mail(1)
+    expect(await guess('Victim', 30, '127.0.0.1')).to.equal(10)
+    const without = () => undefined
+    const reset = () => h.reset(link, 'a new password')
+    const done = await instead(h.users, 'findByUsernameInAnyCase', without, reset)
+    expect(done.mode).to.equal('done')
+    expect(await guess('Victim', 30, '127.0.0.1')).to.equal(0)
+    expect(await guess(eve.email ?? '', 30, '127.0.0.1')).to.equal(10)
   })
 })

@@ -5,7 +5,7 @@ import { CLIENT, onEachStore, PASSWORD, suiteHarness, type Harness } from '../su
 import { dump, instead } from '../support/records.ts'
 import { codeIn, disown, expectMode, notMeOf, personAt, type Person } from '../support/person.ts'
 import { moveTime } from '../support/time.ts'
-import { type Answer } from '../support/user-agent.ts'
+import { createUserAgent, type Answer } from '../support/user-agent.ts'
 
 const HOUR_MS = 3_600_000
 const REPLACING = { mayReplaceEmail: true }
@@ -372,6 +372,20 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     const again = await h.blockedLogin({ user: login })
     await again.stillGetsIn()
     expect(await accountOf(login)).to.deep.equal({ email: login.email, emailVerified: true })
+  })
+
+  it('is not prolonged by a stranger who asks by name', async () => {
+    const login = await mistyped()
+    const { corrected, email } = await corrects(login)
+    await moveTime(12 * HOUR_MS)
+    const stranger = createUserAgent()
+    await stranger.post(`${h.oauthUrl}/resend-verification`, { username: login.username })
+    await h.mail.mailTo(email, 2)
+    await h.isIdle()
+    expectMode(await corrected.reloads(), 200, 'blocked')
+    await moveTime(13 * HOUR_MS)
+    expectMode(await corrected.reloads(), 400, 'ended')
+    await login.getsBackIn()
   })
 
   it('begins no wait anew by the same request once it has run out', async () => {

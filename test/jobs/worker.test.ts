@@ -303,7 +303,7 @@ describe('What mails ask of the store', () => {
   const commandsOfWave = (count: number) => [
     'find mail_outbox',
     `swap ${count} mail_outbox`,
-    `swap ${count * 2} rate_limits`,
+    `swap ${count} rate_limits`,
     `swap ${count} mail_outbox`,
     'find mail_outbox',
     'find password_reset_tokens',
@@ -609,6 +609,27 @@ describe('Verification mails to one mailbox', () => {
 })
 
 describe('Strangers who know a name, or claim the same mailbox,', () => {
+  it('do not learn by their own mails whether another spelling of their address has an account (ENU-06)', async () => {
+    const mailsOf = async (isThere: boolean) => {
+      const settings = { mails_per_account_per_hour: String(CAP) }
+      const { add, ask, mails, move, work } = await outboxByHand(settings)
+      add({ id: 'eve', email: 'j.doe@example.com' })
+      if (isThere) add({ id: 'jane', email: 'jdoe@example.com' })
+      await ask({ identifier: 'eve' })
+      await work()
+      for (let time = 0; time < CAP; time += 1) {
+        move(1)
+        await ask({ identifier: 'jdoe@example.com' })
+      }
+      await work()
+      move(1)
+      await ask({ identifier: 'eve' })
+      await work()
+      return mails.filter(({ to }) => to === 'j.doe@example.com').length
+    }
+    expect([await mailsOf(true), await mailsOf(false)]).to.deep.equal([2, 2])
+  })
+
   it('lock no account out of its mails: without a working link it gets one, and so does its login (RATE-08)', async () => {
     const outbox = await outboxByHand({ mails_per_account_per_hour: String(CAP) })
     const { add, ask, hasLink, mails, move, work } = outbox
