@@ -2,6 +2,7 @@
  * The queue of mails: takes a mail from its job until it has left or is given up, in any number of processes. This folder never knows a
  * page or the provider.
  */
+import type { IdentifiedClient } from '../contract/index.ts'
 import { tokensOf } from '../contract/mail-kinds.ts'
 import { AccountFlowsError, isStoreUnavailable } from '../errors.ts'
 import { backoffMs, createWakeUps, createWorker } from '../jobs/worker.ts'
@@ -122,18 +123,27 @@ export async function deliverMail(parts: MailParts, job: JobToSend, stop: AbortS
 async function trySending(parts: MailParts, job: JobToSend, stop: AbortSignal) {
   const recipient = await recipientOf(parts, job)
   if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
-  const outcome = await parts.sender.withSlot(stop, (slot) => send(parts, job, recipient, slot))
+  // Before a slot is taken: the provider may have to ask a server of the client.
+  const genuine = await parts.clients.identify(job.parameters)
+  const outcome = await parts.sender.withSlot(stop, (slot) =>
+    send(parts, job, recipient, genuine, slot),
+  )
   if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
   return outcome === 'over' ? undefined : outcome
 }
 
 // Makes the link only if the mail can leave soon: a connection is open, or others leave just now. If another worker has the job by then,
 // the link is revoked, and nothing leaves. `undefined`: the mail has to wait.
-async function send(parts: MailParts, job: MailJob, recipient: Recipient, slot: MailSlot) {
+async function send(
+  parts: MailParts,
+  job: MailJob,
+  recipient: Recipient,
+  { parameters, client }: IdentifiedClient,
+  slot: MailSlot,
+) {
   const { store, globalLimit, clock } = parts
   if (!(await globalLimit.mayLeave())) return undefined
   if (!slot.isFlowing) await slot.open()
-  const { parameters, client } = await parts.clients.identify(job.parameters)
   const made = MAIL_BEHAVIOUR[job.kind]?.makeLink(parts, job, recipient, parameters)
   const link = (await made) ?? { link: '' }
   if (link === 'superseded') {
