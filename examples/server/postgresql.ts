@@ -25,7 +25,6 @@ export async function postgresStorage(url: string, signingKeys: string[]): Promi
   }
 }
 
-/** @param pool - the `Pool` of `pg`, or PGlite. */
 export async function storageIn(
   pool: PostgresPool,
   signingKeys: string[],

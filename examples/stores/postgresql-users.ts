@@ -25,7 +25,6 @@ export const USERS_INDEXES = {
   users_email_in_any_case: 'users (lower(email COLLATE "C"))',
 }
 
-/** @param pool - the `Pool` of `pg`, or PGlite. */
 export function postgresUsers(pool: PostgresPool): UserStore {
   async function ask(text: string, ...values: string[]): Promise<User[]> {
     // PostgreSQL refuses such texts, and no user has one.

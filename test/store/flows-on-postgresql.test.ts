@@ -1,23 +1,31 @@
-import { PGlite } from '@electric-sql/pglite'
 import { expect } from 'chai'
+import type pg from 'pg'
 import { postgresStore } from '../../src/index.ts'
 import { ALL_KINDS } from '../../src/store/index.ts'
 import { adminOf, stepOf } from '../support/admin.ts'
 import { eventually } from '../support/eventually.ts'
 import { expectMode, type Person } from '../support/person.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
+import {
+  describeWithPostgresql,
+  type FreshPostgresql,
+  freshPostgresql,
+  poolOf,
+} from '../support/postgresql.ts'
 
 /** What each flow does is told elsewhere: here that it does so on PostgreSQL, two processes on one database. */
-describe('Flows on postgresStore()', () => {
-  let database: PGlite
+describeWithPostgresql('Flows on postgresStore()', () => {
+  let database: FreshPostgresql
+  let carelessPool: pg.Pool
   let h: Harness
   let other: Harness
 
   before(async function () {
     this.timeout(60_000)
-    database = await PGlite.create()
-    h = await startHarness({ flows: { store: postgresStore(database) } })
-    other = await startHarness({ flows: { store: postgresStore(database), users: h.users } })
+    database = await freshPostgresql()
+    h = await startHarness({ flows: { store: postgresStore(database.pool) } })
+    carelessPool = poolOf(database.url, '-c synchronous_commit=off')
+    other = await startHarness({ flows: { store: postgresStore(carelessPool), users: h.users } })
     // Its links would lead to itself.
     await other.flows.stop()
     await other.flows.start({ workers: false })
@@ -26,7 +34,8 @@ describe('Flows on postgresStore()', () => {
   after(async () => {
     await other.close()
     await h.close()
-    await database.close()
+    await carelessPool.end()
+    await database.drop()
   })
 
   it('reset a password, end what was signed in, and tell the account', async () => {
@@ -61,33 +70,37 @@ describe('Flows on postgresStore()', () => {
   it('name an index that somebody dropped, until the next start makes it anew', async () => {
     const wrong = async () => (await h.store.inspect()).wrongIndexes
     expect(await wrong()).to.deep.equal([])
-    await database.exec('DROP INDEX password_reset_tokens_live_of, mail_outbox_purge_at')
+    await database.pool.query('DROP INDEX password_reset_tokens_live_of, mail_outbox_purge_at')
     expect(await wrong()).to.have.members(['password_reset_tokens_live_of', 'mail_outbox_purge_at'])
     await h.store.start()
     expect(await wrong()).to.deep.equal([])
   })
 
   it('are told by the doctor that a crash may lose writes, where commits do not wait for the disk', async () => {
-    const found = async () => stepOf((await adminOf(h).runDoctor()).checks, 'indexes')
-    expect((await found()).status).to.equal('ok')
-    await database.exec('SET synchronous_commit = off')
-    expect(await found()).to.include({ status: 'warning', advice: 'Set synchronous_commit to on.' })
-    await database.exec('SET synchronous_commit = on')
+    const foundBy = async (each: Harness) =>
+      stepOf((await adminOf(each).runDoctor()).checks, 'indexes')
+    expect((await foundBy(h)).status).to.equal('ok')
+    const advice = 'Set synchronous_commit to on.'
+    expect(await foundBy(other)).to.include({ status: 'warning', advice })
   })
 
   it('start again without a lock that a backup waits for', async () => {
-    const modes = await database.transaction(async (transaction) => {
-      await postgresStore(transaction).start(ALL_KINDS)
-      const ofTable = `relation = 'oidc_records'::regclass`
-      return transaction.query<{ mode: string }>(`SELECT mode FROM pg_locks WHERE ${ofTable}`)
-    })
-    for (const { mode } of modes.rows) expect(mode).to.equal('AccessShareLock')
+    const client = await database.pool.connect()
+    await client.query('BEGIN')
+    await postgresStore(client).start(ALL_KINDS)
+    const { rows } = await client.query(
+      `SELECT mode FROM pg_locks
+       WHERE relation = 'oidc_records'::regclass AND pid = pg_backend_pid()`,
+    )
+    await client.query('ROLLBACK')
+    client.release()
+    expect(rows).to.deep.equal([])
   })
 
   it('take a prefix that leaves room for the names of indexes, and no other', () => {
-    postgresStore(database, { prefix: 'shop_of_the_year' })
+    postgresStore(database.pool, { prefix: 'shop_of_the_year' })
     for (const prefix of ['a'.repeat(17), 'A', 'a-', '$do$', ' '])
-      expect(() => postgresStore(database, { prefix }), prefix).to.throw(TypeError, /^prefix/)
+      expect(() => postgresStore(database.pool, { prefix }), prefix).to.throw(TypeError, /^prefix/)
   })
 
   it('follow settings of another process, show events, and forget an account', async () => {

@@ -18,9 +18,8 @@ export async function mochaGlobalSetup(this: Runner & { isParallelMode(): boolea
   // oxlint-disable-next-line oxc/no-this-in-exported-function -- mocha passes its runner as `this`
   const runner = this.on('fail', nameFile).on('fail', tellFailure)
   collectAdvice()
-  // In the files that only workers read, there are all; PostgreSQL in the full tier alone.
-  const inFiles = process.env['TESTS'] === 'full' ? PARTS : [mongo, chromium]
-  const titles = runner.isParallelMode() ? inFiles.map(({ title }) => title) : titlesThatRun(runner)
+  // In the files that only workers read, there are all.
+  const titles = runner.isParallelMode() ? PARTS.map(({ title }) => title) : titlesThatRun(runner)
   for (const { title, setUp } of PARTS)
     if (titles.some((each) => each.startsWith(title))) console.warn(await setUp())
 }

@@ -11,7 +11,6 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Suite } from 'mocha'
 import pg from 'pg'
-import type { PostgresPool } from '../../src/index.ts'
 import { folderForData } from './folders.ts'
 import { describeWith, install, onPath, partOfTests } from './missing.ts'
 import { freePort } from './serve.ts'
@@ -52,14 +51,16 @@ export function describeWithPostgresql(title: string, body: (this: Suite) => voi
   describeWith(postgresql.title, sharedServer, title, body)
 }
 
-/** The same suite on PGlite and, in the full tier, on a real server: a database of its own, which `empty` makes a new one. */
+/** A suite with a database of its own, which `empty` makes a new one. */
 export function describeOnPostgresql(
   title: string,
-  body: (database: () => PostgresPool, empty: () => Promise<void>) => void,
+  body: (database: () => pg.Pool, empty: () => Promise<void>) => void,
 ): void {
-  type Fresh = { pool: PostgresPool; drop(): Promise<void> }
-  const suite = (start: () => Promise<Fresh>) => () => {
-    const fresh = suiteOf<Fresh>(start, ({ drop }) => drop())
+  describeWithPostgresql(title, () => {
+    const fresh = suiteOf(
+      () => freshPostgresql(),
+      ({ drop }) => drop(),
+    )
     body(
       () => fresh.pool,
       async () => {
@@ -67,17 +68,7 @@ export function describeOnPostgresql(
           await fresh.pool.query(text)
       },
     )
-  }
-  const inProcess = async () => {
-    const { PGlite } = await import('@electric-sql/pglite')
-    const pool = await PGlite.create()
-    return { pool, drop: () => pool.close() }
-  }
-  describe(`${title}, in PGlite`, suite(inProcess))
-  describeWithPostgresql(
-    `${title}, on a server [full]`,
-    suite(async () => freshPostgresql()),
-  )
+  })
 }
 
 /** A new, empty database with a random name. Throws where no PostgreSQL can be had. */

@@ -4,7 +4,7 @@ import { checkQuery, keptText } from '../record-checks.ts'
 import type { Kind, RecordStore } from '../record-store.ts'
 import { definitionOf, indexesOf, isRow, nameOf, selectionOf, storedFrom, swapsOf } from './sql.ts'
 
-/** The `Pool` of `pg`, or PGlite. */
+/** The `Pool` of `pg`. */
 export interface PostgresPool {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
