@@ -75,8 +75,6 @@ export type MailKind = keyof Rows
 type KindWith<Facts> = { [K in MailKind]: Rows[K] extends Facts ? K : never }[MailKind]
 /** The kinds whose mails hold a link with a token. */
 export type LinkKind = KindWith<{ link: object }>
-/** The kinds whose mails lead somewhere. */
-export type LeadingKind = KindWith<{ page: string }>
 /** The kinds whose link leads to a password form. */
 export type PasswordLinkKind = KindWith<{ link: { newestOnly: true } }>
 /** The parts of the store that hold tokens of these kinds. */

@@ -1,11 +1,6 @@
 /** Makes a mail: its link with its lifetime, then its text. `MAIL_BEHAVIOUR` has what differs between the kinds of mail. */
 import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
-import {
-  MAIL_KINDS,
-  type LeadingKind,
-  type LinkKind,
-  type PasswordLinkKind,
-} from '../contract/mail-kinds.ts'
+import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { formQuery } from '../contract/parameters.ts'
 import { isForFirst, passwordDigest, resetDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
@@ -68,9 +63,8 @@ function makePasswordLink(kind: PasswordLinkKind): MailBehaviour['makeLink'] {
 
 const makeResetLink = makePasswordLink('password_reset')
 
-/** The behaviour of each kind in `contract/mail-kinds.ts`. Left out: a mail that leads nowhere. */
-export const MAIL_BEHAVIOUR: Record<LeadingKind, MailBehaviour> &
-  Partial<Record<MailKind, MailBehaviour>> = {
+/** The behaviour of each kind in `contract/mail-kinds.ts`. */
+export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
   /** It makes the transitions (none) → unused, and unused → invalidated, of section 3.1. */
   password_reset: {
     findByIdentifier,
@@ -140,6 +134,9 @@ export const MAIL_BEHAVIOUR: Record<LeadingKind, MailBehaviour> &
       return { link, apps, isByHost, isFirst, locale }
     },
   },
+
+  /** The notice to the address that the account had. It leads nowhere. */
+  email_changed: { makeLink: async () => ({ link: '' }) },
 }
 
 /** Writes the text; beside a link, with a new token for "This wasn't me" at each attempt. The words are in `views/mails.ts`. */

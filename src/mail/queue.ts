@@ -144,8 +144,7 @@ async function send(
   const { store, globalLimit, clock } = parts
   if (!(await globalLimit.mayLeave())) return undefined
   if (!slot.isFlowing) await slot.open()
-  const made = MAIL_BEHAVIOUR[job.kind]?.makeLink(parts, job, recipient, parameters)
-  const link = (await made) ?? { link: '' }
+  const link = await MAIL_BEHAVIOUR[job.kind].makeLink(parts, job, recipient, parameters)
   if (link === 'superseded') {
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)
     return 'over'

@@ -101,7 +101,7 @@ export async function recipientOf(parts: MailParts, job: JobToSend): Promise<Rec
 async function userOf(parts: MailParts, { kind, accountId, identifier }: MailJob) {
   if (accountId !== undefined) return (await parts.users.findById(accountId)) ?? 'account_gone'
   if (identifier === undefined || identifier.length > MAX_IDENTIFIER_LENGTH) return 'unknown'
-  return (await MAIL_BEHAVIOUR[kind]?.findByIdentifier?.(parts.users, identifier)) ?? 'unknown'
+  return (await MAIL_BEHAVIOUR[kind].findByIdentifier?.(parts.users, identifier)) ?? 'unknown'
 }
 
 /** Where the mail goes, or why it goes nowhere. */
@@ -112,7 +112,7 @@ async function recipientIn(parts: MailParts, job: MailJob, user: User) {
   const { email = '', disabled } = user
   const awaited = await awaitedOf(parts, user)
   const to = awaited?.email ?? user.email
-  const refusal = whyNoMail({ disabled, email: to }) ?? MAIL_BEHAVIOUR[kind]?.refuses?.(user, parts)
+  const refusal = whyNoMail({ disabled, email: to }) ?? MAIL_BEHAVIOUR[kind].refuses?.(user, parts)
   if (refusal) return refusal
   if (!awaited) return { user, email }
   return kind === 'email_verification' ? { user, email, awaited } : 'other_address'
