@@ -155,14 +155,13 @@ async function verifyAddress(
   const endOthers = () =>
     pendingLogins.change({ accountId: userId, except: goesOn }, { isVoid: true })
   // The link, or all links of the login with the code. By their mark, "This wasn't me" finds that they verified.
-  const isOurs = (token: Token) =>
+  const isOurs = (token: Pick<Token, 'id' | 'pendingLoginId' | 'addressId'>) =>
     token.id === id || (token.pendingLoginId === id && token.addressId === addressId)
-  const ours = async () => (await verificationTokens.ofUser(userId, MAX_MAILED)).filter(isOurs)
-  const wasAnyVoided = async () => (await ours()).some(wasVoided)
   if (otherEmail !== undefined) {
     if (await isTaken(users, userId, otherEmail)) return 'taken'
     // A replaced address cannot be taken back.
-    if (await wasAnyVoided()) return 'changed'
+    const mailed = await verificationTokens.ofUser(userId, MAX_MAILED)
+    if (mailed.filter(isOurs).some(wasVoided)) return 'changed'
   }
   // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
@@ -171,12 +170,12 @@ async function verifyAddress(
       ? await users.markEmailVerified(userId, email)
       : await replaceEmail(parts, userId, email, otherEmail)
   if (!outcome || outcome === 'taken') return outcome || 'changed'
-  for (const token of await ours()) await verificationTokens.use(token, clock.now(), otherEmail)
+  const used = await verificationTokens.use(userId, isOurs, clock.now(), otherEmail)
   // Its page still goes on: the account has this address by now.
   if (goesOn && otherEmail) await pendingLogins.change({ id: goesOn }, { email: otherEmail })
   await endOthers()
-  // This marks links as used, then looks for void ones. "This wasn't me" voids, then looks for used ones. So one of them sees the other.
-  if (await wasAnyVoided()) {
+  // "This wasn't me" voids links, then looks for used ones. So a link that was not void here is used there.
+  if (used.some(wasVoided)) {
     await users.markEmailUnverified?.(userId, otherEmail ?? email)
     return 'changed'
   }

@@ -131,16 +131,29 @@ export function verificationTokens(tokens: Tokens) {
     },
 
     /**
-     * The user's other links for this address expire. A repeated call does not change the token.
+     * Marks some of the user's tokens as used, and returns them as they are then: each step is atomic, so a token that was void before is
+     * void in the answer. The user's other links for their addresses expire. A repeated call changes no token that is used.
      *
-     * @param proven - the address that the account has by now, if the token held none.
+     * @param proven - the address that the account has by now, if the tokens held none.
      */
-    async use({ id, userId, email }: Token, at: Date, proven = email) {
-      const ofAddress = (await ofUser(tokens, userId)).filter((token) => token.email === email)
-      await tokens.updateAll(ofAddress, (record) => {
-        if (record.id !== id) return expired(record, at)
-        return record.usedAt ? record : { ...record, usedAt: at, email: proven }
-      })
+    async use(
+      userId: string,
+      isProof: (token: TokenRecord) => boolean,
+      at: Date,
+      proven?: string,
+    ): Promise<Token[]> {
+      const all = await ofUser(tokens, userId)
+      const proofs = all.filter(isProof)
+      const others = all.filter(
+        (token) => !isProof(token) && proofs.some(({ email }) => email === token.email),
+      )
+      const use = (record: TokenRecord): TokenRecord =>
+        record.usedAt ? record : { ...record, usedAt: at, email: proven ?? record.email }
+      const [used] = await Promise.all([
+        Promise.all(proofs.map((token) => tokens.take(token, use))),
+        tokens.updateAll(others, (record) => expired(record, at)),
+      ])
+      return used.flatMap((record) => (record ? tokenOf(record) : []))
     },
 
     /** Of all unused tokens. `undefined`: all have expired. */

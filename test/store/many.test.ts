@@ -44,7 +44,7 @@ describe('However many records an account has,', () => {
     const { verificationTokens } = keptInMemory()
     const tokens = numbers(1_002).map((n) => sampleVerificationToken({ createdAt: later(n) }))
     for (const token of tokens) await verificationTokens.issue(token)
-    await verificationTokens.use(tokens[500]!, later(1_100))
+    await verificationTokens.use('ann', ({ id }) => id === tokens[500]!.id, later(1_100))
     expect(await verificationTokens.latestExpiry(later(1_100))).to.equal(undefined)
   })
 
@@ -54,7 +54,7 @@ describe('However many records an account has,', () => {
       sampleVerificationToken({ userId: `${n}`, expiresAt: later(minute + n) }),
     )
     for (const token of [unused!, ...used]) await verificationTokens.issue(token)
-    for (const token of used) await verificationTokens.use(token, later(1))
+    for (const { userId } of used) await verificationTokens.use(userId, () => true, later(1))
     expect(await verificationTokens.latestExpiry(later(1))).to.deep.equal(unused?.expiresAt)
   })
 

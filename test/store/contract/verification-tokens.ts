@@ -13,6 +13,8 @@ export function itKeepsVerificationTokens(
     return token
   }
 
+  const use = (used: NewToken, at: Date) => port().use(used.userId, ({ id }) => id === used.id, at)
+
   const endOf = (token: NewToken, at?: number) => endIn(port(), token, at)
 
   const isTold = (token: NewToken, changes?: Partial<Token>) => expectToken(port(), token, changes)
@@ -22,17 +24,31 @@ export function itKeepsVerificationTokens(
   it('is used once, and the other links of the user for this address expire with it', async () => {
     const [used, other] = [await issued(), await issued({ createdAt: after(1) })]
     const kept = [await issued({ email: 'other@example.com' }), await issued({ userId: 'bob' })]
-    await port().use(used, after(2))
-    await atOnce((caller) => port().use(used, after(3 + caller)))
+    await use(used, after(2))
+    await atOnce((caller) => use(used, after(3 + caller)))
     await isTold(used, { usedAt: after(2) })
     await isTold(other, { expiresAt: after(2) })
     for (const each of kept) await isTold(each)
   })
 
+  it('is told as it is once it was used: void, if it was void before, and not by what ends it later', async () => {
+    const [revoked, open] = [await issued(), await issued()]
+    await port().expire(revoked.id, new Date(0))
+    const used = await port().use('ann', () => true, after(1))
+    const told = used.map(({ id, usedAt, expiresAt }) => [id, usedAt, expiresAt])
+    expect(told).to.have.deep.members([
+      [revoked.id, after(1), new Date(0)],
+      [open.id, after(1), open.expiresAt],
+    ])
+    await port().revoke({ userId: 'ann' }, new Date(0))
+    const again = await port().use('ann', ({ id }) => id === open.id, after(2))
+    expect(again.map(({ expiresAt }) => expiresAt)).to.deep.equal([open.expiresAt])
+  })
+
   it('revokes one link that nobody used, or all such of one user', async () => {
     for (const by of ['id', 'userId'] as const) {
       const used = await issued()
-      await port().use(used, after(1))
+      await use(used, after(1))
       const [revoked, other, bobs] = [
         await issued(),
         await issued({ email: 'other@example.com' }),
