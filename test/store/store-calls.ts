@@ -49,7 +49,7 @@ export function storeCalls(
     ['verificationTokens.find', text],
     ['verificationTokens.ofUser', text, 1],
     ['verificationTokens.expire', text, soon],
-    ['verificationTokens.use', token, soon],
+    ['verificationTokens.use', token.userId, () => true, soon],
     ['verificationTokens.revoke', { userId: text }, soon],
     ['verificationTokens.revoke', { userId: text, upTo: token }, soon],
     ['verificationTokens.latestExpiry', soon],
