@@ -6,7 +6,7 @@ import type { Change, Kind, Query, RecordStore, Stored } from './record-store.ts
 
 /** The most items in one command. */
 const MAX = 100
-/** The next command does not wait for one that takes longer than this. */
+/** A call does not wait for a command that began longer ago than this. */
 const SLOW_MS = 250
 
 /**

@@ -86,15 +86,17 @@ describeWithPostgresql('Flows on postgresStore()', () => {
 
   it('start again without a lock that a backup waits for', async () => {
     const client = await database.pool.connect()
-    await client.query('BEGIN')
-    await postgresStore(client).start(ALL_KINDS)
-    const { rows } = await client.query(
-      `SELECT mode FROM pg_locks
-       WHERE relation = 'oidc_records'::regclass AND pid = pg_backend_pid()`,
-    )
-    await client.query('ROLLBACK')
-    client.release()
-    expect(rows).to.deep.equal([])
+    try {
+      await client.query('BEGIN')
+      await postgresStore(client).start(ALL_KINDS)
+      const { rows } = await client.query(
+        `SELECT mode FROM pg_locks
+         WHERE relation = 'oidc_records'::regclass AND pid = pg_backend_pid()`,
+      )
+      expect(rows).to.deep.equal([])
+    } finally {
+      client.release(true)
+    }
   })
 
   it('take a prefix that leaves room for the names of indexes, and no other', () => {

@@ -6,6 +6,7 @@ import { PROVIDER_RECORDS } from '../../src/store/provider-records.ts'
 import { flowsStore, purge } from '../../src/store/index.ts'
 import { memoryStore } from '../../src/store/memory/store.ts'
 import { adapterOn, keptInMemory } from '../support/kept.ts'
+import { beforeFirst } from '../support/records.ts'
 import { movableClock, moveTime } from '../support/time.ts'
 import {
   after as later,
@@ -254,5 +255,16 @@ describe('Events of one process', () => {
       await audit.record({ id, type: 'email_login_blocked', at: later(0) }, hour)
     const listed = await audit.list({ limit: 50 })
     expect(listed.map(({ id }) => id)).to.deep.equal(ids.toReversed())
+  })
+})
+
+describe('A verification token', () => {
+  it('is told as void where another process voids it just before it is marked', async () => {
+    const { records, verificationTokens } = keptInMemory()
+    const elsewhere = flowsStore({ ...records }, movableClock).verificationTokens
+    await verificationTokens.issue(sampleVerificationToken())
+    beforeFirst(records, 'swap', () => elsewhere.revoke({ userId: 'ann' }, new Date(0)))
+    const used = await verificationTokens.use('ann', () => true, later(1))
+    expect(used.map(({ expiresAt }) => expiresAt)).to.deep.equal([new Date(0)])
   })
 })
