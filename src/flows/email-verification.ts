@@ -174,7 +174,7 @@ async function verifyAddress(
   // Its page still goes on: the account has this address by now.
   if (goesOn && otherEmail) await pendingLogins.change({ id: goesOn }, { email: otherEmail })
   await endOthers()
-  // "This wasn't me" voids links, then looks for used ones. So of each link, this finds it void, or that finds it used.
+  // "This wasn't me" voids links, then looks for used ones. So for each link, one of the two sees what the other did.
   if (used.some(wasVoided)) {
     await users.markEmailUnverified?.(userId, otherEmail ?? email)
     return 'changed'
