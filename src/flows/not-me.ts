@@ -1,7 +1,7 @@
 /** "This wasn't me": the reader of a mail undoes what it may have done (3.6). It takes access away, and never gives any. */
 import { hashToken, idOf, isToken, newToken } from '../crypto/token.ts'
 import type { ReportOutcome, Requester, User } from '../contract/index.ts'
-import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
+import { isLinkKind, MAIL_KINDS } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
 import { isLater } from '../store/outbox-record.ts'
 import type { NotMeToken, Token } from '../store/index.ts'
@@ -10,7 +10,7 @@ import { endSessions } from './for-hosts.ts'
 import { MAX_MAILED } from './link-state.ts'
 import { awaitedOf, withAddresses } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
-import { VOIDED_AT, voidEverything } from './void-links.ts'
+import { voidEverything } from './void-links.ts'
 
 export function createNotMe(parts: FlowParts) {
   const { users, audit, clock } = parts
@@ -56,15 +56,12 @@ const mayComeBack = (parts: FlowParts, user: User): boolean =>
 /** What a mail or its link did. `password`: it set a password, or is the notice of a new one. `under_way`: it is setting one. */
 type Effect = 'unused' | 'verified' | 'password' | 'later' | 'under_way'
 
-/** Each attempt to send has a link of its own, and several may arrive. To its reader, they are one mail. */
-function isLinkOf({ mailJobId, email, addressId }: NotMeToken, token: Token): boolean {
-  const isSame = addressId === undefined ? token.email === email : token.addressId === addressId
-  return token.mailJobId === mailJobId && isSame
-}
-
 async function effectOf(parts: FlowParts, mail: NotMeToken): Promise<Effect> {
-  const { kind, userId, email } = mail
-  const isOwn = (token: Token) => isLinkOf(mail, token)
+  const { kind, userId, mailJobId, email, addressId } = mail
+  // Each attempt to send has a link of its own, and several may arrive. To its reader, they are one mail.
+  const isSame = (token: Token) =>
+    addressId === undefined ? token.email === email : token.addressId === addressId
+  const isOwn = (token: Token) => token.mailJobId === mailJobId && isSame(token)
   if (MAIL_KINDS[kind].takesBack === 'verification') {
     const tokens = await parts.store.verificationTokens.ofUser(userId, MAX_MAILED)
     return tokens.some((token) => isOwn(token) && token.usedAt) ? 'verified' : 'unused'
@@ -90,14 +87,9 @@ async function undo(parts: FlowParts, mail: NotMeToken, by: Requester) {
   const mailbox = await mailedTo(parts, mail)
   let effect = await effectOf(parts, mail)
   if (effect === 'unused') {
-    // A reader of the old mailbox must not void mails to the new address. A link of the mail itself may be verifying just now.
+    // A reader of the old mailbox must not void mails to the new address.
     const isCurrent = mailbox === ((await awaitedOf(parts, user))?.email ?? user.email)
-    if (isLinkKind(kind)) {
-      if (isCurrent) await voidEverything(store, userId, [kind])
-      const tokens = tokensOf(store, kind)
-      for (const token of await tokens.ofUser(userId, MAX_MAILED))
-        if (isLinkOf(mail, token)) await tokens.expire(token.id, VOIDED_AT)
-    }
+    if (isLinkKind(kind) && isCurrent) await voidEverything(store, userId, [kind])
     // Looks again: a form may have used the link before it was void.
     effect = await effectOf(parts, mail)
     if (effect === 'unused') return 'stopped'

@@ -4,7 +4,7 @@ import type { User, UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 
 /** So long ago that a void link has expired by every clock. */
-export const VOIDED_AT = new Date(0)
+const VOIDED_AT = new Date(0)
 
 /**
  * Voids the mailed links of an account, and ends its waiting logins: all, or all that are not for one address. A form that was accepted

@@ -415,29 +415,6 @@ onEachStore('"Wrong address?" on the page that waits (3.9)', (technology) => {
     expect((await accountOf(login)).emailVerified).to.equal(false)
   })
 
-  it('is undone by "This wasn\'t me" that is pressed before the step that verifies it, where another login goes on', async () => {
-    await h.put({ email_link_confirmation: 'other_browser' })
-    try {
-      const login = await mistyped()
-      const third = await h.blockedLogin({ user: login })
-      const { corrected, email } = await corrects(login)
-      const [mail] = mailsTo(email)
-      let mode: string | undefined
-      const presses =
-        (real: UserStore['replaceEmail']): UserStore['replaceEmail'] =>
-        async (...given) => {
-          mode = (await disown(mail ? notMeOf(mail) : '')).mode
-          return (await real?.(...given)) ?? false
-        }
-      await instead(h.users, 'replaceEmail', presses, () => third.opensLink(corrected.link))
-      expect(mode).to.equal('stopped')
-      expect((await accountOf(login)).emailVerified).to.equal(false)
-      expect(await third.account()).to.equal(undefined)
-    } finally {
-      await h.put({ email_link_confirmation: 'off' })
-    }
-  })
-
   it('awaits no address again that was typed before the last one', async () => {
     const login = await mistyped()
     const other = await h.blockedLogin({ user: login })
