@@ -141,7 +141,7 @@ async function refuse(
 
 /**
  * Verifies the address of a proof: of a link, or of the code of a login. `taken`: another account has the other address, which only the owner
- * of its mailbox is told. `changed`: another request verified the address, or its links were voided just now.
+ * of its mailbox is told. `changed`: another request verified the address, or its links are void.
  */
 async function verifyAddress(
   parts: FlowParts,

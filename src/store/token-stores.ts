@@ -131,11 +131,11 @@ export function verificationTokens(tokens: Tokens) {
     },
 
     /**
-     * Marks some of the user's tokens as used, and returns them as they are then: each step is atomic, so a token that was void before is
-     * void in the answer. A token that is issued meanwhile is not among them. The user's other links for their addresses expire. A repeated
+     * Marks some of the user's tokens as used, and returns them as they are then. Each step is atomic: a token that was void before is void
+     * in the answer. A token that is issued meanwhile is not among them. The user's other links for the same addresses expire. A repeated
      * call changes no token that is used.
      *
-     * @param proven - the address that the account has by now, if the tokens held none.
+     * @param proven - the address that the tokens hold from now on. Left out: their own.
      */
     async use(
       userId: string,

@@ -20,11 +20,11 @@ describeWithPostgresql('Flows on postgresStore()', () => {
   let h: Harness
   let other: Harness
 
-  before(async function () {
-    this.timeout(60_000)
+  before(async () => {
     database = await freshPostgresql()
     h = await startHarness({ flows: { store: postgresStore(database.pool) } })
-    carelessPool = poolOf(database.url, '-c synchronous_commit=off')
+    carelessPool = poolOf(database.url)
+    carelessPool.on('connect', (client) => void client.query('SET synchronous_commit = off'))
     other = await startHarness({ flows: { store: postgresStore(carelessPool), users: h.users } })
     // Its links would lead to itself.
     await other.flows.stop()

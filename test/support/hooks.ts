@@ -18,7 +18,7 @@ export async function mochaGlobalSetup(this: Runner & { isParallelMode(): boolea
   // oxlint-disable-next-line oxc/no-this-in-exported-function -- mocha passes its runner as `this`
   const runner = this.on('fail', nameFile).on('fail', tellFailure)
   collectAdvice()
-  // In the files that only workers read, there are all.
+  // Only workers read the files then, so all parts are set up.
   const titles = runner.isParallelMode() ? PARTS.map(({ title }) => title) : titlesThatRun(runner)
   for (const { title, setUp } of PARTS)
     if (titles.some((each) => each.startsWith(title))) console.warn(await setUp())

@@ -17,8 +17,7 @@ export function itIsAnAccountFlowsStore(
   name: string,
   create: () => Promise<{ store: AccountFlowsStore; close(): Promise<void> }>,
 ): void {
-  describe(`${name} is an AccountFlowsStore`, function () {
-    this.timeout(20_000)
+  describe(`${name} is an AccountFlowsStore`, () => {
     let opened: Awaited<ReturnType<typeof create>>
 
     beforeEach(async () => {
