@@ -23,8 +23,9 @@ describeWithPostgresql('Flows on postgresStore()', () => {
   before(async () => {
     database = await freshPostgresql()
     h = await startHarness({ flows: { store: postgresStore(database.pool) } })
-    carelessPool = poolOf(database.url)
-    carelessPool.on('connect', (client) => void client.query('SET synchronous_commit = off'))
+    await database.pool.query('CREATE ROLE careless LOGIN SUPERUSER')
+    await database.pool.query('ALTER ROLE careless SET synchronous_commit = off')
+    carelessPool = poolOf(database.url.replace('postgres@', 'careless@'))
     other = await startHarness({ flows: { store: postgresStore(carelessPool), users: h.users } })
     // Its links would lead to itself.
     await other.flows.stop()
