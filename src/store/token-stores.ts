@@ -135,26 +135,23 @@ export function verificationTokens(tokens: Tokens) {
      * in the answer. A token that is issued meanwhile is not among them. The user's other links for the same addresses expire. A repeated
      * call changes no token that is used.
      *
-     * @param proven - the address that the tokens hold from now on. Left out: their own.
+     * @param email - the address that the tokens hold from now on. Left out: their own.
      */
     async use(
       userId: string,
       isProof: (token: TokenRecord) => boolean,
       at: Date,
-      proven?: string,
+      email?: string,
     ): Promise<Token[]> {
       const all = await ofUser(tokens, userId)
-      const proofs = all.filter(isProof)
-      const others = all.filter(
-        (token) => !isProof(token) && proofs.some(({ email }) => email === token.email),
-      )
-      const use = (record: TokenRecord): TokenRecord =>
-        record.usedAt ? record : { ...record, usedAt: at, email: proven ?? record.email }
-      const [used] = await Promise.all([
-        Promise.all(proofs.map((token) => tokens.take(token, use))),
-        tokens.updateAll(others, (record) => expired(record, at)),
-      ])
-      return used.flatMap((record) => (record ? tokenOf(record) : []))
+      const proven = new Set(all.filter(isProof).map(({ email }) => email))
+      const end = (record: TokenRecord): TokenRecord => {
+        if (!isProof(record)) return expired(record, at)
+        return record.usedAt ? record : { ...record, usedAt: at, email: email ?? record.email }
+      }
+      const some = all.filter((token) => proven.has(token.email))
+      const ended = await Promise.all(some.map((token) => tokens.take(token, end)))
+      return ended.flatMap((record) => (record && isProof(record) ? tokenOf(record) : []))
     },
 
     /** Of all unused tokens. `undefined`: all have expired. */
