@@ -1,7 +1,7 @@
 /** The facts about each kind of mail that all folders share. Its behaviour is in `mail/make-mail.ts`, its words are in `views/`. */
 export const MAIL_KINDS = {
   password_reset: {
-    /** The name of its files in `views/mails/`, and of its words. */
+    /** The name of its file in `views/mails/`, and of its words. */
     template: 'password-reset',
     /** The beginning of its types of audit events. */
     flow: 'password_reset',

@@ -32,7 +32,8 @@ const REFERENCE_LOCALE = 'en'
 /** The start checks that they exist, because they are compiled only with the first page or mail. */
 const OUR_TEMPLATES = [
   ...PAGE_NAMES.map((name) => `pages/${name}.pug`),
-  ...SAMPLE_MAILS.flatMap(([name]) => [`mails/${name}.pug`, `mails/${name}.txt`]),
+  'mails/layout.pug',
+  ...SAMPLE_MAILS.map(([name]) => `mails/${name}.txt`),
 ]
 
 /**

@@ -73,12 +73,18 @@ export function renderMail(
   const told = isPlain ? { username: '', link: '', at: locals.at } : locals
   const values = valuesOf(catalog, name, told, brand)
   const byName = new Map(Object.entries(values))
-  const filled = fill(read(`mails/${name}.txt`), (key) => byName.get(key) ?? t(key))
-  const text = filled.replace(/\n{3,}/g, '\n\n')
+  // Parts stand between blank lines. The HTML shows each by what the template has there.
+  const parts = read(`mails/${name}.txt`)
+    .trim()
+    .split(/(?:\r?\n){2,}/)
+    .map((template) => ({ template, text: fill(template, (key) => byName.get(key) ?? t(key)) }))
+    .filter((part) => part.text !== '')
+  const text = parts.map((part) => part.text).join('\n\n')
+  const shown = { ...values, mail: name, parts, isNotice: isNotice(name) }
   return {
     subject: values.title,
     text: signed(text, catalog, brand).split('\n').map(wrapped).join('\n'),
-    html: render(`mails/${name}`, { ...values, t, lang, dir, brand }),
+    html: render('mails/layout', { ...shown, t, lang, dir, brand }),
   }
 }
 

@@ -70,7 +70,7 @@ describeInChromium('The mailbox of the example server [full]', (browser) => {
   const fresh = suiteExampleServer(() => ({ SEED_FILE: file('seed.json') }))
   const hostile = suiteExampleServer(() => ({
     SEED_FILE: file('seed.json'),
-    VIEWS_DIRECTORY: viewsDirectory({ 'mails/password-reset.pug': HOSTILE_MAIL }),
+    VIEWS_DIRECTORY: viewsDirectory({ 'mails/layout.pug': HOSTILE_MAIL }),
   }))
 
   let page: Page

@@ -59,13 +59,19 @@ describe('Views of a host', () => {
       expect(forgot(headed).split('</head>')[1]).to.equal(forgot(OWN).split('</head>')[1])
     })
 
-    it('a text of a mail, and the HTML of a mail', () => {
+    it('a mail, whose HTML shows the parts of its text; and the HTML alone', () => {
       const ours = resetMail(OWN)
-      const text = 'From the host:\n{link}\n{mail.greeting_nameless}'
-      const ofText = resetMail(viewsWith({ 'mails/password-reset.txt': text }))
-      const hosts = `From the host:\n${LINK}\nHello,`
-      expect([ofText.text, ofText.html]).to.deep.equal([hosts, ours.html])
-      const ofHtml = resetMail(viewsWith({ 'mails/password-reset.pug': 'a(href=link)= title' }))
+      const text = 'From <the> host:\n{mail.greeting_nameless}\r\n\r\n{first}\n\n{link}\n\nBye\n'
+      const ofBoth = resetMail(viewsWith({ 'mails/password-reset.txt': text }))
+      expect(ofBoth.text).to.equal(`From <the> host:\nHello,\n\n${LINK}\n\nBye`)
+      const shown = ofBoth.html.replace(/<style>.*<\/style>/s, '').replace(/<[^>]+>/g, '|')
+      const first = 'From &lt;the&gt; host:\nHello,'
+      const button = words['mail.password-reset.button']
+      expect(shown.split(/\|+/).slice(3, 5)).to.deep.equal([first, button])
+      expect(ofBoth.html)
+        .to.contain(`href="${LINK}"`)
+        .and.match(/>Bye<\/p><\/td>/)
+      const ofHtml = resetMail(viewsWith({ 'mails/layout.pug': 'a(href=link)= title' }))
       const link = `<a href="${LINK}">${ours.subject}</a>`
       expect([ofHtml.text, ofHtml.html]).to.deep.equal([ours.text, link])
     })
@@ -123,7 +129,7 @@ describe('Views of a host', () => {
     it('a name that begins with a slash is below the directory', () => {
       const views = viewsWith({
         'pages/error.pug': ERROR.replace('layout', '/pages/layout'),
-        'mails/password-reset.pug': 'include /pages/partials/badge\na(href=link)',
+        'mails/layout.pug': 'include /pages/partials/badge\na(href=link)',
         'pages/partials/badge.pug': 'b Host',
       })
       expect(error(views)).to.contain(HOSTS)
@@ -147,14 +153,14 @@ describe('Views of a host', () => {
     const layout = 'extends layout\nblock content\n'
     const PARTIALS = 'pages/partials'
     const [PAGE, MAIL, EN] = ['pages/error.pug', 'mails/password-reset.txt', 'locales/en.json']
-    const [PUG, SV] = ['mails/password-reset.pug', 'locales/sv.json']
+    const [PUG, SV] = ['mails/layout.pug', 'locales/sv.json']
     const WORDS = 'mails/partials/words.pug'
     for (const [what, name, text, told] of [
       ['no pug', PAGE, 'p(', /pages\/error\.pug, line 1: /],
       ['an expression that is none', PAGE, `${layout}  p= 1 +`, /error\.pug, line 3: /],
       ['code that is none', PAGE, `${layout}  - if (`, /pages\/error\.pug/],
       ['a broken file that nothing uses', `${PARTIALS}/x.pug`, '+(', /partials\/x\.pug, line 1: /],
-      ['a broken mail', PUG, 'p(', /mails\/password-reset\.pug, line 1/],
+      ['a broken mail', PUG, 'p(', /mails\/layout\.pug, line 1/],
       ['a partial that is not there', PAGE, 'include nowhere', /no pages\/nowhere\.pug/],
       ['a circle', `${PARTIALS}/a.pug`, 'include a', /no pages\/partials\/a\.pug/],
       ['a mutual circle', `${PARTIALS}/head.pug`, 'include ../error', /error\.pug includes itself/],
@@ -184,7 +190,7 @@ describe('Views of a host', () => {
     }
 
     it('all that is wrong is told at once, also two files for one locale', () => {
-      const broken = { 'pages/error.pug': 'p(', 'mails/test.pug': 'p(', 'locales/en.json': '[]' }
+      const broken = { 'pages/error.pug': 'p(', 'mails/layout.pug': 'p(', 'locales/en.json': '[]' }
       const twice = { 'locales/he.json': '{}', 'locales/iw.json': '{}' }
       const directory = viewsDirectory({ ...broken, ...twice })
       for (const told of [...Object.keys(broken), /second file for he/]) {
@@ -283,12 +289,12 @@ describe('Views of a host', () => {
       const views = viewsWith({
         'pages/forgot-password.pug': failsForClient,
         'pages/error.pug': ERROR,
-        'mails/password-reset.pug': fails('link'),
+        'mails/layout.pug': fails('link'),
       })
       expect(logged).to.deep.equal([])
       expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
       expect(resetMail(views, { link: NAME })).to.deep.equal(resetMail(OWN, { link: NAME }))
-      const templates = ['pages/forgot-password', 'mails/password-reset']
+      const templates = ['pages/forgot-password', 'mails/layout']
       expect(said()).to.deep.equal(templates.map((template) => ['error', template]))
       expect(places()).to.deep.equal(templates.map((template) => `${template}.pug:3`))
       expect(logged[0]?.[2]?.['error']).to.match(/^Cannot read properties of undefined/)
