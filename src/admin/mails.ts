@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { linkKinds, MAIL_KINDS, mailTemplates } from '../contract/mail-kinds.ts'
 import { isMailAddress } from '../settings/addresses.ts'
-import { givenFor } from '../settings/change.ts'
+import { givenFor } from '../settings/secrets.ts'
 import { AuditEvent, usernamesFor } from './audit.ts'
 import { CheckReport, reportOf, type Check } from './checks.ts'
 import { invalid, invalidSettings, notAnAddress, operation, type AdminParts } from './operation.ts'

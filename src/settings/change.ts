@@ -1,4 +1,4 @@
-/** A change of the settings: its checks, its warnings, and the secrets that it deletes. Each secret is for one server. */
+/** A change of the settings: its checks, its warnings, and the secrets that it deletes. */
 import type { Report, Setting, SettingProblem, Values } from './kinds.ts'
 import {
   MASK,
@@ -11,7 +11,8 @@ import {
   type OpenedSettings,
   type WantedSettings,
 } from './rules.ts'
-import { settingNamed, type SettingTexts, type Settings } from './table.ts'
+import { GIVEN_FOR, givenFor, isOfLogin } from './secrets.ts'
+import { settingNamed, type Settings } from './table.ts'
 
 const MAX_SHOWN = 64
 
@@ -64,22 +65,6 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-/** The server that each secret is for. The secret is sealed for it, and deleted when it changes. */
-const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
-  smtp_password: ['smtp_host', 'smtp_port'],
-  // The token endpoint exchanges them for access tokens, which the mail server gets. So they are for both.
-  smtp_oauth_client_secret: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
-  smtp_oauth_refresh_token: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
-}
-
-export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
-
-/** So a stranger who can write to the database cannot send a secret to another server. */
-export function purposeOf(name: string, values: Values): string {
-  const given = givenFor(name).map((each) => values[each] ?? '')
-  return `${name} for ${given.join(' port ')}`
-}
-
 type Forgotten = [secret: string, moved: string[]]
 
 /** Empties each secret whose server changes. */
@@ -91,11 +76,6 @@ function forgetSecrets(held: OpenedSettings, wanted: WantedSettings, values: Val
     values[secret] = ''
     return [[secret, moved]]
   })
-}
-
-/** Whether the login at the mail server, with these values, uses the secret. */
-export function isOfLogin(secret: string, values: Values): boolean {
-  return (secret !== 'smtp_password') === (values['smtp_auth'] === 'xoauth2')
 }
 
 /** The settings in force. If no key opens a secret of the login, `smtpFault` says so. */

@@ -5,7 +5,7 @@ import { AccountFlowsError } from '../errors.ts'
 import { nextVersion, type Change } from './history.ts'
 import type { Log } from '../contract/index.ts'
 import type { AccountFlowsStore, StoredSettings } from '../store/index.ts'
-import type { Report, Values } from './kinds.ts'
+import type { Report } from './kinds.ts'
 import {
   failClosed,
   parseAll,
@@ -13,16 +13,14 @@ import {
   withoutContradiction,
   type OpenedSettings,
 } from './rules.ts'
-import { openedSettings, purposeOf } from './change.ts'
-import { settingNamed, type Settings } from './table.ts'
+import { openedSettings } from './change.ts'
+import { openAll } from './secrets.ts'
+import type { Settings } from './table.ts'
 
 const MAX_ATTEMPTS = 10
 const UNREADABLE =
   'the stored settings cannot be read. Repair the record, or delete it. Until then no change is stored. ' +
   'A running process keeps its settings; a new process uses the strictest values'
-const LOCKED =
-  'this stored secret cannot be decrypted: its key is missing, or it was given for another server. Set it again'
-
 export type Held = StoredSettings & OpenedSettings
 
 /** Holds the stored settings in memory, follows their changes, and writes them. */
@@ -101,30 +99,4 @@ export function etagOf({ version, values, isUnreadable = false }: StoredSettings
   const entries = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1))
   const digest = createHash('sha256').update(JSON.stringify([isUnreadable, entries]))
   return `"${version}-${digest.digest('base64url').slice(0, 16)}"`
-}
-
-/** Opens the sealed values. A secret that cannot be opened is reported and left out. */
-function openAll(values: Values, box: SecretBox, report: Report) {
-  const opened: Values = {}
-  for (const [name, value] of Object.entries(values)) {
-    const plain = isSealed(name, value) ? box.open(value, purposeOf(name, values)) : value
-    if (plain === undefined) report(name, value, LOCKED)
-    else opened[name] = plain
-  }
-  return opened
-}
-
-/** The changed values, and each secret that is for another server than before. Secrets are sealed. */
-export function sealAll(changed: string[], before: Values, values: Values, box: SecretBox) {
-  const sealed: Values = {}
-  for (const [name, value] of Object.entries(values)) {
-    const purpose = purposeOf(name, values)
-    if (!changed.includes(name) && purpose === purposeOf(name, before)) continue
-    sealed[name] = isSealed(name, value) ? box.seal(value, purpose) : value
-  }
-  return sealed
-}
-
-export function isSealed(name: string, value: string): boolean {
-  return settingNamed(name)?.secret === true && value !== ''
 }

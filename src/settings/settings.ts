@@ -2,11 +2,12 @@
 import type { SecretBox } from '../crypto/secret-box.ts'
 import type { Log } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import { applied, isOfLogin, openedSettings, unset } from './change.ts'
-import { createHeldSettings, etagOf, isSealed, sealAll, type Held } from './in-force.ts'
+import { applied, openedSettings, unset } from './change.ts'
+import { createHeldSettings, etagOf, type Held } from './in-force.ts'
 import { historyOf, type Author } from './history.ts'
 import type { SettingProblem, Values } from './kinds.ts'
 import { missingForLogin, shownOf, type WantedSettings } from './rules.ts'
+import { isOfLogin, isSealed, sealAll } from './secrets.ts'
 import { settingNamed } from './table.ts'
 
 interface ChangeConditions {
