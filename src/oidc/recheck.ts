@@ -35,7 +35,13 @@ export function createRecheck(provider: () => Provider) {
   async function startsPushed(ctx: Context, { params, trusted }: CapturedRequest) {
     const { PushedAuthorizationRequest, issuer } = provider()
     const clientId = String(params['client_id'])
-    const request = new UnsecuredJWT(params).setIssuer(clientId).setAudience(issuer).encode()
+    // With FAPI the provider requires both times.
+    const request = new UnsecuredJWT(params)
+      .setIssuer(clientId)
+      .setAudience(issuer)
+      .setNotBefore('0s')
+      .setExpirationTime(`${QUESTION_SECONDS}s`)
+      .encode()
     const standIn = new PushedAuthorizationRequest({ request, ...(trusted && { trusted }) })
     const uri = `urn:ietf:params:oauth:request_uri:${await standIn.save(QUESTION_SECONDS)}`
     const query = new URLSearchParams({ client_id: clientId, request_uri: uri })
@@ -50,7 +56,7 @@ export function createRecheck(provider: () => Provider) {
     const { params, parJti, trusted } = captured
     const mustPush = client.requirePushedAuthorizationRequests === true
     const mustSign = client.requireSignedRequestObject === true
-    if ((mustPush && parJti === undefined) || (mustSign && !trusted)) return false
+    if ((mustPush && parJti === undefined) || (mustSign && !trusted?.length)) return false
     if (!mustPush && !mustSign) return startsInteraction(ctx, queryOf(params))
     // Only the client can sign. So its earlier signature counts, and the rest is checked like a request that the client pushed.
     return takesPushed(provider()) ? startsPushed(ctx, captured) : isRegistered(captured, client)

@@ -24,7 +24,7 @@ import { eventually } from '../support/eventually.ts'
 import { isWriteOf, suiteHarnessBehindProxy, type Moment } from '../support/mongo-proxy.ts'
 import { CLIENT, CONFIDENTIAL, type Host, suiteHarness } from '../support/harness.ts'
 import { describeWithMongo } from '../support/mongod.ts'
-import { OFFLINE, outcomeOf } from '../support/oauth-requests.ts'
+import { OFFLINE, outcomeOf, postLogin } from '../support/oauth-requests.ts'
 import { codeOn, expectMode, setsSession, type Person } from '../support/person.ts'
 import { createUserAgent, expectUnavailable, type Answer } from '../support/user-agent.ts'
 
@@ -133,6 +133,17 @@ describe('A login that waited while its client changed', () => {
     await login.comesBack(await login.goesOn())
   })
 
+  it('goes nowhere where the client must sign its requests, also once another account was chosen (RED-15)', async () => {
+    const client = await dynamicLogin(h)
+    const { agent, party, request, goesOn } = client.login
+    await h.follow(agent, await goesOn({ action: 'other_account' }))
+    const login = Object.assign((await h.addUnverified()).in(agent), { party, request })
+    login.blocked = await h.follow(agent, await postLogin(h, agent, login))
+    login.link = (await login.mail(1)).link
+    await client.change(MUST_SIGN)
+    await login.comesBack(await expectRefusedUntil({ login }, () => client.change()))
+  })
+
   it('goes nowhere where a scope is gone that a refresh token needs (RED-15)', async () => {
     const client = await dynamicLogin(h, { extra: OFFLINE })
     const { login, change } = client
@@ -168,6 +179,30 @@ describe('A login that waited while its client changed', () => {
       await expectGoesOnByLinkElsewhere(login)
     })
   }
+})
+
+describe('A login that waits, by a provider and a client of FAPI 2.0', () => {
+  const h = suiteHarness({
+    clients: [CLIENT, PAR_ONLY, JAR_ONLY],
+    provider: {
+      features: {
+        ...THEIR_FEATURES,
+        fapi: {
+          enabled: true,
+          profile: (_ctx, { clientId }) => (clientId === CLIENT.client_id ? undefined : '2.0'),
+        },
+      },
+    },
+  })
+
+  it('goes on, by the code and by the link, and can be cancelled', async () => {
+    const { login } = await pushedLogin(h)
+    await login.comesBack(await login.types())
+    await expectGoesOnByLinkElsewhere(await signedLogin(h))
+    const { login: left } = await pushedLogin(h)
+    expect((await left.goesOn({ action: 'cancel' })).location).to.include('access_denied')
+    await expectGoesOnByLinkElsewhere(await h.blockedLogin())
+  })
 })
 
 describe('A login by a signed request, where the provider takes none that are pushed', () => {
