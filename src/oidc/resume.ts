@@ -36,8 +36,7 @@ export function createResume(parts: ResumeParts) {
       const session = await provider().Session.get(ctx)
       if (session.accountId === undefined || session.accountId === accountId) return
       await session.destroy()
-      const { headers } = ctx.req
-      headers.cookie = withoutCookie(headers.cookie, provider().cookieName('session')).join('; ')
+      hideSession(parts, ctx)
     },
 
     /**
@@ -106,6 +105,8 @@ async function askAgain(
   const { login_hint: _hint, prompt = '', ...others } = request.params
   const prompts = new Set(String(prompt).split(' ').filter(Boolean)).add('login')
   const params = { ...others, prompt: [...prompts].join(' ') }
+  // A device flow ignores `prompt`.
+  hideSession(parts, ctx)
   // A client may have to push its requests, so the pushed one is kept, unless it was used elsewhere.
   const isPushed = parJti !== undefined && pushed?.consumed === undefined
   await resumeRequest(parts, ctx, next, { ...request, params, ...(isPushed && { parJti }) })
@@ -195,6 +196,11 @@ export const restoreRequest: Middleware = async (ctx, next) => {
     else ctx.req.headers.cookie = cookie
     if (original !== undefined) Reflect.set(ctx.req, 'originalUrl', original)
   }
+}
+
+/** For the rest of this request, the browser has no session. */
+function hideSession({ provider }: ResumeParts, { req: { headers } }: Context): void {
+  headers.cookie = withoutCookie(headers.cookie, provider().cookieName('session')).join('; ')
 }
 
 /** Adds a cookie to the request, signed as the provider expects. That saves a redirect to ourselves. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { decodeJwt } from 'jose'
 import type { Adapter, ClientMetadata } from 'oidc-provider'
-import { expectPage, createUserAgent, type Answer } from '../support/user-agent.ts'
+import { expectPage, createUserAgent, press, type Answer } from '../support/user-agent.ts'
 import { CLIENT, suiteHarness } from '../support/harness.ts'
 import {
   beginDevice,
@@ -108,13 +108,16 @@ describe('A login in the device flow that waits for its verification link', () =
     expect(await pollDevice(h, device)).to.equal('invalid_grant')
   })
 
-  it('signs the device in with another account of the person', async () => {
+  it('signs the device in with another account of the person, also where somebody else is signed in here meanwhile', async () => {
     const { login, device } = await blockedDevice()
     const user = await h.addVerified()
+    await h.addSignedIn(login.agent)
     const answer = await login.goesOn({ action: 'other_account' })
     expect((await h.follow(login.agent, answer)).page).to.equal('login')
     await expectWaiting(device)
-    expectGoBack(await h.follow(login.agent, await postLogin(h, login.agent, user)))
+    // The provider signs out who was signed in, by a form that a browser sends by itself.
+    const signsOut = await h.follow(login.agent, await postLogin(h, login.agent, user))
+    expectGoBack(await h.follow(login.agent, await press(login.agent, signsOut, '/confirm')))
     await expectSignedIn(user, device)
     expect(await login.isVerified()).to.equal(false)
   })
