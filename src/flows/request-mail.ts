@@ -11,8 +11,8 @@ type RequestParts = Pick<FlowParts, 'mailQueue' | 'settings' | 'clock'>
 /** No username or address is longer (RFC 5321, 4.5.3.1.3). A longer text is never looked up. */
 export const MAX_IDENTIFIER_LENGTH = 254
 
-/** The owner wants to know of a change by a stranger, even late. */
-const NOTICE_LIFE_MS = 24 * 3_600_000
+/** The owner wants to know of a change by a stranger, even late. Longer than a limit of notices delays one. */
+const NOTICE_LIFE_MS = 25 * 3_600_000
 
 /** The same for all requests, so that jobs become due in the order of the requests. */
 const DUE_AFTER_MS = 50

@@ -104,12 +104,17 @@ export async function endUnsent(parts: MailParts, job: MailJob, reason: NoMail) 
   return endJob(parts, job, why)
 }
 
-/** Makes a dead letter of a job, and voids its links up to this attempt. `false`: another worker has it. */
-export async function giveUp(parts: MailParts, job: MailJob, reason: string): Promise<boolean> {
+/** Makes a dead letter of a job, and voids its links up to this attempt, unless its mail may have arrived. `false`: another worker has it. */
+export async function giveUp(
+  parts: MailParts,
+  job: MailJob,
+  reason: string,
+  mayHaveArrived = false,
+): Promise<boolean> {
   const { kind, accountId: userId } = job
   const now = parts.clock.now()
   // The links go first: no worker takes a dead letter up again.
-  if (userId !== undefined)
+  if (userId !== undefined && !mayHaveArrived)
     await tokensOf(parts.store, kind)?.revoke({ userId, upTo: orderOf(job, job.attempts) }, now)
   return parts.store.outbox.giveUp(job, now, reason)
 }

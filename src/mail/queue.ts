@@ -11,7 +11,7 @@ import { MAIL_BEHAVIOUR, writeMail } from './make-mail.ts'
 import { endUnsent, giveUp, isHeld, isInTime, recordFailed, recordSent } from './outcome.ts'
 import type { MailParts } from './parts.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS, type JobToSend } from './resolve.ts'
-import type { Delivered, MailSlot, Recipient } from './sending.ts'
+import { mayHaveArrived, type Delivered, type MailSlot, type Recipient } from './sending.ts'
 
 const RESOLVE_LEASE_MS = 10_000
 /** How many jobs are claimed together. */
@@ -175,8 +175,7 @@ async function settle(parts: MailParts, job: MailJob, sent: Delivered, stop: Abo
       })
       return await store.outbox.remove(job)
     } catch (error) {
-      const mayTryAgain = !stop.aborted && isInTime(parts, job)
-      if (!isStoreUnavailable(error) || !mayTryAgain) throw error
+      if (!isStoreUnavailable(error) || stop.aborted) throw error
     }
     await clock.sleep(SETTLE_AGAIN_MS)
   }
@@ -190,8 +189,12 @@ async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortS
   const reason = ours?.code ?? 'unexpected_error'
   log(ours ? 'warn' : 'error', String(error), { job: job.id, kind: job.kind, reason })
   await recordFailed(parts, job, reason, ours?.fault)
-  const retryAt = new Date(clock.now().getTime() + backoffMs(job.attempts, LAST_RETRY_MS))
+  const now = clock.now().getTime()
+  // Without an answer each attempt may be a copy. So it waits as long again as since the request, and the newest link stays.
+  const isUnsure = mayHaveArrived(error)
+  const least = isUnsure ? now - job.requestedAt.getTime() : 0
+  const retryAt = new Date(now + Math.max(backoffMs(job.attempts, LAST_RETRY_MS), least))
   const isPermanent = reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
   if (!isPermanent && retryAt < job.expiresAt) return store.outbox.release(job, retryAt, reason)
-  await giveUp(parts, job, reason)
+  await giveUp(parts, job, reason, isUnsure)
 }

@@ -75,7 +75,7 @@ async function putOff(parts: MailParts, job: Found, ms: number): Promise<undefin
   const { store, clock } = parts
   const now = clock.now()
   const at = new Date(now.getTime() + ms)
-  if (at >= job.expiresAt) return refuse(parts, job, 'throttled')
+  if (at >= job.expiresAt) return endUnsent(parts, job, 'throttled')
   const requests = await store.outbox.requestsOf(job.accountId, job.kind)
   const waiting = requests.filter((one) => !one.isResolved && one.sendTo === job.sendTo)
   await store.outbox.supersede(earlierThan(job, waiting), now)

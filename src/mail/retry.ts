@@ -27,7 +27,7 @@ async function isSuperseded(store: AccountFlowsStore, job: MailJobStatus) {
   return requests.some((other) => other.requestedAt > requestedAt)
 }
 
-/** Retries the newest dead letter of each account and kind. `moreBefore`: there may be more, requested before this time. */
+/** Retries each notice, and the newest dead letter of each account and kind of link. `moreBefore`: there may be more, requested before this time. */
 export async function retryAllDead(parts: RetryParts, requestedBefore?: Date) {
   const asked = { state: 'dead', requestedBefore, limit: MAX_AT_ONCE } as const
   const letters = await parts.store.outbox.list(asked, parts.clock.now())
@@ -36,7 +36,7 @@ export async function retryAllDead(parts: RetryParts, requestedBefore?: Date) {
   for (const letter of letters) {
     const whose = JSON.stringify([letter.accountId ?? letter.id, letter.kind])
     const outcome = settled.has(whose) ? 'superseded' : await retryMail(parts, letter)
-    if (outcome !== 'superseded') settled.add(whose)
+    if (outcome !== 'superseded' && isLinkKind(letter.kind)) settled.add(whose)
     if (outcome === 'revived') changed += 1
   }
   const oldest = letters.length === MAX_AT_ONCE ? letters.at(-1)?.requestedAt : undefined

@@ -1,5 +1,6 @@
 /** How to send a mail, and how to check sending: what `smtp/` implements for the queue and the admin API. */
 import type { MailKind, TransportMail, User } from '../contract/index.ts'
+import { AccountFlowsError } from '../errors.ts'
 import type { AwaitedAddress } from '../flows/other-address.ts'
 import type { Settings } from '../settings/table.ts'
 import { defined } from '../store/kind.ts'
@@ -38,6 +39,17 @@ export interface MailSlot {
   open(): Promise<unknown>
   /** Throws `ERR_MAIL_ADDRESS` before the server hears anything, `ERR_MAIL_REFUSED` for good, or `ERR_MAIL_FAILED` for now. */
   send(mail: OutgoingMail): Promise<SentMail>
+}
+
+/** The step of a fault while the server takes the mail, and the code of one where no answer came. */
+export const HANDING_OVER = 'handing the mail over'
+export const OUT_OF_TIME = 'out of time'
+
+/** Whether the mail may have arrived: it was handed over, and no answer came. */
+export function mayHaveArrived(error: unknown): boolean {
+  const fault = error instanceof AccountFlowsError ? error.fault : undefined
+  if (fault?.step === HANDING_OVER) return !/^\d{3}/.test(fault.code)
+  return fault?.step === 'transport' && fault.code === OUT_OF_TIME
 }
 
 /** Sends through the transport of the host, or through an SMTP server. */

@@ -1,6 +1,6 @@
 /** The requests for mails (3.1, 3.2); no job holds a token or a link. A worker that lost its lease changes nothing, and gets `false`. */
 import type { Clock } from '../clock.ts'
-import { isMailKind, type MailKind } from '../contract/mail-kinds.ts'
+import { isLinkKind, isMailKind, type MailKind } from '../contract/mail-kinds.ts'
 import { dead, emptied, isHeldAt, isWaiting, statusOf } from './outbox-record.ts'
 import type { JobRecord, MailJob, MailJobStatus, NewMailJob } from './outbox-record.ts'
 import { queueOf } from './leases.ts'
@@ -39,6 +39,15 @@ export function mailOutbox(jobs: Table<JobRecord>, clock: Clock, now: () => Prom
     async requestsOf(accountId: string, kind: MailKind): Promise<JobRecord[]> {
       const newest = { equal: { accountId }, by: 'requestedAt', isDescending: true } as const
       return (await jobs.find({ ...newest, limit: MAX })).filter((job) => job.kind === kind)
+    },
+
+    /** Takes the held jobs among these from their workers. The next worker looks the account up again. */
+    async takeBack(ids: readonly string[], at: Date): Promise<void> {
+      await jobs.updateAll(ids, (job) =>
+        isWaiting(job) && job.leaseId !== undefined
+          ? { ...job, leaseId: undefined, availableAt: at }
+          : job,
+      )
     },
 
     /** Marks the waiting jobs among these as superseded, held or not. A worker takes each once more, and removes it. */
@@ -169,7 +178,7 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
       return found.map((job) => statusOf(job, at))
     },
 
-    /** A dead letter becomes a request that its account made now, on database time. A waiting job becomes due `at` once. */
+    /** A dead letter becomes a request that its account made now, on database time; a notice keeps its time. A waiting job becomes due `at` once. */
     async revive(id: string, at: Date, expiresAt: Date) {
       const requestedAt = await now()
       return jobs.change<Revival>(id, (job) => {
@@ -182,8 +191,9 @@ function outboxAdministration(jobs: Table<JobRecord>, now: () => Promise<Date>) 
           return isHeld ? { next: job, answer: 'held' } : { next: due, answer: 'revived' }
         }
         if (accountId === undefined) return { next: job, answer: 'no_account' }
-        const request = { requestedAt, expiresAt, isResolved: false, state: 'requested' } as const
-        const next = { ...due, ...request, reason: undefined, purgeAt: undefined }
+        const request = { expiresAt, isResolved: false, state: 'requested' } as const
+        const asked = isLinkKind(job.kind) && { requestedAt }
+        const next = { ...due, ...request, ...asked, reason: undefined, purgeAt: undefined }
         return { next, answer: 'revived' }
       })
     },

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { MailKind } from '../../src/contract/index.ts'
 import type { MailJobStatus } from '../../src/store/index.ts'
 import { retryAllDead } from '../../src/mail/retry.ts'
 import type { AdminClient } from '../../src/admin/client.ts'
@@ -169,11 +170,11 @@ describe('retryAllDead()', () => {
   const start = Date.UTC(2026, 0, 1)
 
   /** Dead letters of these accounts, the first the newest, as an outbox tells of them. */
-  function retryOf(accounts: string[]) {
+  function retryOf(accounts: string[], kind: MailKind = 'email_verification') {
     const revived: string[] = []
     const letters = accounts.map((accountId, index): MailJobStatus => ({
       id: `mail-${index}`,
-      kind: 'email_verification',
+      kind,
       state: 'dead',
       accountId,
       requestedAt: new Date(start - index),
@@ -208,5 +209,11 @@ describe('retryAllDead()', () => {
     } while (before)
     expect(calls).to.equal(4)
     expect(revived).to.include.members(['mail-0', 'mail-1000']).and.to.have.length(5)
+  })
+
+  it('asks again for each notice: each may be for another mailbox', async () => {
+    const { retry, revived } = retryOf(['ann', 'ann', 'bob'], 'email_changed')
+    expect(await retry()).to.deep.equal({ changed: 3, moreBefore: undefined })
+    expect(revived).to.deep.equal(['mail-0', 'mail-1', 'mail-2'])
   })
 })

@@ -13,7 +13,15 @@ import type { MailParts } from '../../src/mail/parts.ts'
 import { createMailQueue, deliverMail } from '../../src/mail/queue.ts'
 import { requestNotice, requestPasswordNotice } from '../../src/flows/request-mail.ts'
 import { recipientOf, resolveJob, SEND_LEASE_MS } from '../../src/mail/resolve.ts'
-import type { MailSlot, OutgoingMail } from '../../src/mail/sending.ts'
+import { retryMail } from '../../src/mail/retry.ts'
+import {
+  HANDING_OVER,
+  OUT_OF_TIME,
+  type MailSlot,
+  type OutgoingMail,
+} from '../../src/mail/sending.ts'
+import { isLater } from '../../src/store/outbox-record.ts'
+import { timeText } from '../../src/views/formats.ts'
 import type { Kind } from '../../src/store/record-store.ts'
 import { endOf } from '../../src/store/tokens.ts'
 import type { MailJob, MailStage, NewMailJob } from '../../src/store/index.ts'
@@ -321,23 +329,68 @@ describe('What mails ask of the store', () => {
   }
 })
 
-describe('A mail that left while the store is away for a moment', () => {
-  it('is recorded once, and its job is removed later', async () => {
-    const { parts, events, mails, ask, hold } = await outboxByHand()
-    const { outbox } = parts.store
-    const { remove } = outbox
-    let failures = 3
-    outbox.remove = async (job) => {
-      if (failures === 0) return remove(job)
-      failures -= 1
-      throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the store is away')
+describe('A mail that the server never takes', () => {
+  /** How often it is tried in an hour in which each attempt fails like this after 20 seconds. */
+  async function tries(code: string, step: string) {
+    const outbox = await outboxByHand()
+    const { parts, mails, ask, hold, claim, move } = outbox
+    const { sender } = parts
+    async function send(mail: OutgoingMail): Promise<never> {
+      mails.push(mail)
+      move(20_000)
+      throw new AccountFlowsError('ERR_MAIL_FAILED', code, { fault: { code, step } })
     }
+    const withSlot: typeof sender.withSlot = (stop, work) =>
+      sender.withSlot(stop, (slot) => work({ ...slot, send }))
+    const failing = { ...parts, sender: { ...sender, withSlot } }
     await ask()
-    await deliverMail(parts, await hold(), goesOn())
-    expect([mails.length, failures]).to.deep.equal([1, 0])
-    expect(events.filter(({ type }) => type === 'password_reset_mail_sent')).to.have.length(1)
-    expect(await outbox.list({ limit: 10 }, parts.clock.now())).to.deep.equal([])
+    await deliverMail(failing, await hold(), goesOn())
+    for (let seconds = 0; seconds < 3_600; seconds += 10) {
+      for (const job of await claim('send')) await deliverMail(failing, job, goesOn())
+      move(10_000)
+    }
+    return outbox
+  }
+
+  for (const [how, code, step] of [
+    ['by SMTP', 'SOCKET_TIMEOUT', HANDING_OVER],
+    ['by a transport', OUT_OF_TIME, 'transport'],
+  ] as const)
+    it(`and never refuses, gets few copies, and the newest link stays good (${how})`, async () => {
+      const { parts, mails, after, hasLink } = await tries(code, step)
+      expect(mails.length).to.be.within(3, 7)
+      const [letter] = await parts.store.outbox.list({ state: 'dead', limit: 2 }, after(0))
+      expect(letter).to.include({ accountId: ANN.id, reason: 'ERR_MAIL_FAILED' })
+      expect(await hasLink(ANN)).to.equal(true)
+    })
+
+  it('is tried each minute while it is refused for now', async () => {
+    expect((await tries('451 4.7.1', HANDING_OVER)).mails.length).to.be.above(40)
   })
+})
+
+describe('A mail that left while the store is away', () => {
+  for (const [how, ms] of [
+    ['for a moment', 0],
+    ['for longer than a worker holds the mail', SEND_LEASE_MS],
+  ] as const)
+    it(`${how} is recorded once, and its job is removed later`, async () => {
+      const { parts, events, mails, ask, hold, move } = await outboxByHand()
+      const { outbox } = parts.store
+      const { remove } = outbox
+      let failures = 3
+      outbox.remove = async (job) => {
+        if (failures === 0) return remove(job)
+        failures -= 1
+        move(ms)
+        throw new AccountFlowsError('ERR_STORE_UNAVAILABLE', 'the store is away')
+      }
+      await ask()
+      await deliverMail(parts, await hold(), goesOn())
+      expect([mails.length, failures]).to.deep.equal([1, 0])
+      expect(events.filter(({ type }) => type === 'password_reset_mail_sent')).to.have.length(1)
+      expect(await outbox.list({ limit: 10 }, parts.clock.now())).to.deep.equal([])
+    })
 })
 
 describe('A request within every limit', () => {
@@ -447,24 +500,25 @@ describe('Notices that a password was changed', () => {
     const outbox = await outboxByHand({ mails_per_account_per_hour: '1000' })
     const { parts, after, move, work } = outbox
     let changes = 0
+    async function request(
+      accountId: string,
+      email: string,
+      isUnverified?: boolean,
+      id = `change-${(changes += 1)}`,
+    ): Promise<void> {
+      move(1)
+      const about = { id, accountId, isUnverified, parameters: {} }
+      const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
+      await requestPasswordNotice(
+        { ...parts, mailQueue: parts.store.outbox },
+        { ...about, sendTo: email, requester },
+      )
+    }
     return {
       ...outbox,
+      request,
       /** Answers how many mails there are by then. */
-      async change(
-        accountId: string,
-        email: string,
-        isUnverified?: boolean,
-        id = `change-${(changes += 1)}`,
-      ): Promise<number> {
-        move(1)
-        const about = { id, accountId, isUnverified, parameters: {} }
-        const requester = { isAdmin: false, address: '192.0.2.1', userAgent: '' }
-        await requestPasswordNotice(
-          { ...parts, mailQueue: parts.store.outbox },
-          { ...about, sendTo: email, requester },
-        )
-        return work()
-      },
+      change: (...of: Parameters<typeof request>): Promise<number> => request(...of).then(work),
       waiting: async () =>
         (await parts.store.outbox.list({ state: 'waiting', limit: 50 }, after(0))).map(
           ({ id, reason }) => [id, reason],
@@ -517,6 +571,55 @@ describe('Notices that a password was changed', () => {
     move(DAY_MS - 2)
     expect(await work()).to.equal(2)
     expect(mails.map(({ to }) => to)).not.to.include('thief@example.com')
+  })
+
+  it('are late, and not lost, where a worker dies after it counted one', async () => {
+    const { add, request, parts, claimOne, move, work, waiting } = await notices()
+    const { id, email } = claim('+1')
+    add(claim('+1'))
+    await request(id, email)
+    const resolve = () => Promise.reject(new Error('the process died'))
+    const outbox = { ...parts.store.outbox, resolve }
+    const died = { ...parts, store: { ...parts.store, outbox } }
+    const outcome = await resolveJob(died, await claimOne()).catch(String)
+    expect(outcome).to.equal('Error: the process died')
+    move(10_000)
+    expect(await work()).to.equal(0)
+    expect(await waiting()).to.deep.equal([['changed:change-1', 'throttled']])
+    move(DAY_MS)
+    expect(await work()).to.equal(1)
+  })
+
+  it('are recorded as throttled where no time is left for them to wait', async () => {
+    const { add, request, move, work, waiting, events } = await notices()
+    const { id, email } = claim('+1')
+    add(claim('+1'))
+    for (const _time of [1, 2]) await request(id, email)
+    move(2 * HOUR_MS)
+    expect(await work()).to.equal(1)
+    expect(await waiting()).to.deep.equal([])
+    const failed = events.filter(({ type }) => type === 'password_reset_mail_failed')
+    expect(failed.map((event) => Reflect.get(event, 'reason'))).to.deep.equal(['throttled'])
+  })
+
+  it('say when it was, and come before what was asked for since, also once they were dead letters', async () => {
+    const { parts, mails, ask, request, claimOne, after, move, work } = await notices()
+    const { outbox, notMeTokens, resetTokens } = parts.store
+    const changedAt = after(1)
+    await request('ann', ANN.email)
+    await outbox.giveUp(await claimOne(), after(0), 'ERR_MAIL_REFUSED')
+    move(2 * DAY_MS)
+    await ask()
+    expect(await work()).to.equal(1)
+    move(HOUR_MS)
+    const [letter] = await outbox.list({ state: 'dead', limit: 2 }, after(0))
+    expect(letter && (await retryMail(parts, letter))).to.equal('revived')
+    expect(await work()).to.equal(2)
+    const text = mails[1]?.text ?? ''
+    expect(text).to.include(timeText(changedAt, 'en'))
+    const notMe = await notMeTokens.find(sha256(/not-me\?token=(\S+)/.exec(text)?.[1] ?? ''))
+    const [reset] = await resetTokens.ofUser('ann', 1)
+    expect(notMe && reset && isLater(reset, notMe)).to.equal(true)
   })
 
   it('leave once, also where one is asked for again after that', async () => {

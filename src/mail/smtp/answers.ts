@@ -4,6 +4,7 @@ import type { SMTPConnectionSendInfo } from 'nodemailer/lib/smtp-connection'
 import { AccountFlowsError, atStep, type MailFault } from '../../errors.ts'
 import type { Settings } from '../../settings/table.ts'
 import { defined } from '../../store/kind.ts'
+import { OUT_OF_TIME } from '../sending.ts'
 
 /** The commands whose names say more than the step under way. */
 const TELLING = /^(?:EHLO|STARTTLS|AUTH [A-Z0-9-]+|MAIL FROM|RCPT TO|DATA|RSET)$/
@@ -24,7 +25,7 @@ export function errorOf(cause: unknown, signal: AbortSignal, doing: string, sett
   if (signal.aborted) {
     const reason: unknown = signal.reason
     const isLate = reason instanceof Error && reason.name === 'TimeoutError'
-    return failed({ code: isLate ? 'out of time' : 'stopped', step: doing })
+    return failed({ code: isLate ? OUT_OF_TIME : 'stopped', step: doing })
   }
   if (isNoToken(cause)) return cause
   const fault = faultOf(cause, doing, settings)

@@ -1,6 +1,6 @@
 /** Hands mails over, to an SMTP server or to the transport of the host. It knows nothing of jobs and accounts. */
 import { later, type Clock } from '../../clock.ts'
-import type { MailSender, OutgoingMail } from '../sending.ts'
+import { HANDING_OVER, type MailSender, type OutgoingMail } from '../sending.ts'
 import type { MailTransport } from '../../contract/index.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import { isMailAddress } from '../../settings/addresses.ts'
@@ -193,7 +193,7 @@ function keptConnection(smtp: SmtpParts) {
         return receiptOf(messageId, `${message.toString()}${mail.text}`, reply)
       } catch (cause) {
         if (!answersTheMail(cause)) socket.destroy()
-        throw errorOf(cause, signal, 'handing the mail over', settings)
+        throw errorOf(cause, signal, HANDING_OVER, settings)
       }
     },
   }
