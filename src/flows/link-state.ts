@@ -1,7 +1,7 @@
 /** The state of a mailed link, by its record and its account: the same for all kinds, but `verificationState` decides more. */
 import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
-import type { LinkEnd, LinkReason, Requester, User } from '../contract/index.ts'
+import type { LinkEnd, LinkReason, Requester, TokenEnd, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token, TokenStore } from '../store/index.ts'
@@ -12,13 +12,11 @@ import { requestMail } from './request-mail.ts'
 
 export type LinkState = 'usable' | Exclude<LinkReason, 'unknown'>
 
-export function linkState(token: Token, account: User | undefined, at: Date): LinkState {
-  const end = endOf(token, at)
+function linkState({ claimedAt }: Token, end: TokenEnd | undefined, isSame: boolean): LinkState {
   if (end === 'used') return 'used'
   // A claimed link was refused later, because the account had changed.
-  if (end === 'invalidated') return token.claimedAt ? 'changed' : 'superseded'
-  if (!account || !isUnchanged(token, account)) return 'changed'
-  return end ?? 'usable'
+  if (end === 'invalidated') return claimedAt ? 'changed' : 'superseded'
+  return isSame ? (end ?? 'usable') : 'changed'
 }
 
 export interface LinkContext extends Pick<Token, 'parameters'>, Partial<Pick<Token, 'locale'>> {
@@ -63,8 +61,7 @@ export async function findLink(
   raw: string,
   sessions?: Pick<FlowParts['sessions'], 'readCutoffs'>,
 ) {
-  const { store, users, clock } = parts
-  const at = clock.now()
+  const { store, users } = parts
   const find = async () => (isToken(raw) ? tokensOf(store, kind).find(hashToken(raw)) : undefined)
   const first = await find()
   if (!first) return undefined
@@ -75,10 +72,8 @@ export async function findLink(
     users.findById(first.userId),
   ])
   if (!latest) return undefined
-  // If the record has no end of its own, only a change of the account can end the link.
-  const end: LinkEnd = endOf(latest, at) ?? 'account_changed'
   const awaited = account && (await awaitedOf(parts, account))
-  return { ...(await withState(parts, latest, account, awaited)), account, end }
+  return { ...(await withState(parts, latest, account, awaited)), account }
 }
 
 /** A link with its addresses, and its state. While the account waits for another address, only links to that address are usable. */
@@ -89,9 +84,12 @@ export async function withState(
   awaited: AwaitedAddress | undefined,
 ) {
   const token = await withAddresses({ store }, found)
-  const state = linkState(token, account, clock.now())
-  const isOver = state !== 'usable' && state !== 'expired'
-  return { token, state: isOver || token.addressId === awaited?.id ? state : ('changed' as const) }
+  const own = endOf(token, clock.now())
+  const isSame =
+    account !== undefined && isUnchanged(token, account) && token.addressId === awaited?.id
+  // If the record has no end of its own, only a change of the account can end the link.
+  const end: LinkEnd = own ?? 'account_changed'
+  return { token, state: linkState(token, own, isSame), end }
 }
 
 /** `used`: the address is verified, by this link or in another way. `changed`: also a used link whose address is not verified now. */

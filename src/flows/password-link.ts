@@ -7,11 +7,11 @@ import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { refusePassword } from '../passwords/passwords.ts'
 import { endOf, type Token } from '../store/tokens.ts'
 import type { SignedOutApps } from '../views/page-locals.ts'
+import { isUnchanged } from './account.ts'
 import {
   faultOf,
   findLink,
   linkContext,
-  linkState,
   requestRenewal,
   UNKNOWN,
   type FoundLink,
@@ -135,10 +135,7 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
-async function validate(parts: FlowParts, token: Token, password: string) {
-  const { passwords, users, clock } = parts
-  if (!passwords.isAsked()) return undefined
-  const account = await users.findById(token.userId)
-  if (!account || linkState(token, account, clock.now()) !== 'usable') return undefined
-  return passwords.validate(password, account)
+async function validate({ passwords, users }: FlowParts, token: Token, password: string) {
+  const account = passwords.isAsked() ? await users.findById(token.userId) : undefined
+  return account && isUnchanged(token, account) ? passwords.validate(password, account) : undefined
 }
