@@ -16,7 +16,7 @@ import {
   verificationState,
   type LinkContext,
 } from './link-state.ts'
-import { codeOf, tryCode } from './login-code.ts'
+import { codeWait, tryCode } from './login-code.ts'
 import { replaceEmail, type Mailed, type OpenLogin } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
@@ -64,8 +64,11 @@ export function createEmailVerification(parts: FlowParts) {
     },
 
     /** The code of the link's login. `undefined`: the login does not wait any more. */
-    codeOf: async ({ login, token }: OpenedLink) =>
-      login && !login.continuedAt ? codeOf(parts, login, token) : undefined,
+    async codeOf({ login, token: { email, addressId, otherEmail = email } }: OpenedLink) {
+      if (!login || login.continuedAt) return undefined
+      const code = keyed.loginCodes.codeOf(login.id, addressId)
+      return { code, waitMs: await codeWait(parts, otherEmail) }
+    },
 
     async renew(
       link: VerificationLink | undefined,

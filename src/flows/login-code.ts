@@ -1,10 +1,10 @@
 /** The code in the mails of a waiting login. Typed into the waiting page, it proves mailbox and password at once (3.2). */
 import { readCode } from '../crypto/login-code.ts'
 import type { Requester } from '../contract/index.ts'
-import type { PendingLogin, Token } from '../store/index.ts'
+import type { PendingLogin } from '../store/index.ts'
 import { mailboxKey, mailboxOf } from '../settings/addresses.ts'
 import { eventBy } from './audit.ts'
-import type { AwaitedAddress, Mailed } from './other-address.ts'
+import type { AwaitedAddress } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 
 const HOUR_MS = 3_600_000
@@ -18,16 +18,6 @@ const OF_MAILBOX = [
   { windowMs: HOUR_MS, max: 20 },
   { windowMs: MONTH_MS, max: 100 },
 ]
-
-/** The code of a login, and for how many milliseconds no code of its mailbox is compared. `undefined`: codes are compared. */
-export async function codeOf(
-  parts: FlowParts,
-  login: PendingLogin,
-  { email, addressId, otherEmail = email }: Mailed<Pick<Token, 'email' | 'addressId'>>,
-) {
-  const code = parts.keyed.loginCodes.codeOf(login.id, addressId)
-  return { code, waitMs: await codeWait(parts, otherEmail) }
-}
 
 /**
  * Counts a try before it compares the code. A right code gives its try back. `unread`: not six digits; it counts as no try. `over`: the
@@ -70,7 +60,8 @@ export async function tryCode(
   return tries === MAX_OF_LOGIN ? endLogin(parts, login) : 'wrong'
 }
 
-async function codeWait(parts: FlowParts, email: string | undefined) {
+/** For how many milliseconds no code of this mailbox is compared. `undefined`: codes are compared. */
+export async function codeWait(parts: FlowParts, email: string | undefined) {
   const rows = rowsOf(parts, email)
   const hits = await Promise.all(rows.map(({ key }) => parts.store.limits.peek(key)))
   const full = hits.filter(({ count }, index) => count >= (rows[index]?.max ?? 0))
