@@ -4,7 +4,6 @@ import type { LinkEnd, Requester, User } from '../contract/index.ts'
 import { isSameRequest, parametersOf, type VerificationReason } from '../contract/parameters.ts'
 import type { VerificationLink } from '../crypto/verification-link.ts'
 import type { PendingLogin, Token } from '../store/index.ts'
-import { defined } from '../store/kind.ts'
 import { isTaken, isVerified } from './account.ts'
 import { eventBy } from './audit.ts'
 import {
@@ -112,13 +111,13 @@ async function openedLink(
   browser: string | undefined,
 ): Promise<OpenedLink> {
   const { pendingLoginId: id } = token
-  const browserHash = browser === undefined ? undefined : hashToken(browser)
   const cutoffs = await sessions.readCutoffs(user.id)
   const valid = (login: PendingLogin | undefined) =>
     login && isLoginOf(login, user, cutoffs) ? login : undefined
   const login = id === undefined ? undefined : valid(await pendingLogins.find({ id }))
   const opened = { username: user.username, token, login }
-  if (browserHash === undefined) return { ...opened, here: undefined }
+  if (browser === undefined) return { ...opened, here: undefined }
+  const browserHash = hashToken(browser)
   const own = login?.browserHash === browserHash ? login : undefined
   if (own && !own.continuedAt) return { ...opened, here: own }
   const newest = await pendingLogins.find({ accountId: user.id, browserHash })
@@ -182,8 +181,8 @@ async function verifyAddress(
     await users.markEmailUnverified?.(userId, otherEmail ?? email)
     return 'changed'
   }
-  const details = otherEmail === undefined ? undefined : ({ address: 'replaced' } as const)
-  const event = { ...eventBy(clock, proof, by, `verified:${id}`), ...defined({ details }) }
+  const replaced = otherEmail !== undefined && { details: { address: 'replaced' as const } }
+  const event = { ...eventBy(clock, proof, by, `verified:${id}`), ...replaced }
   // If this fails, the login still finishes, because the link is used up.
   await audit({ ...event, type: 'email_verification_completed' }).catch((error: unknown) =>
     log('error', 'a verification was not recorded', { error: String(error) }),
