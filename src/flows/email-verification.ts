@@ -16,7 +16,7 @@ import {
   type LinkContext,
 } from './link-state.ts'
 import { codeWait, tryCode } from './login-code.ts'
-import { replaceEmail, type Mailed, type OpenLogin } from './other-address.ts'
+import { mayReplaceEmail, type Mailed, type OpenLogin } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
 import { isLoginOf } from './waiting-login.ts'
@@ -98,8 +98,7 @@ export function createEmailVerification(parts: FlowParts) {
       const { id: addressId, email: otherEmail } = awaited ?? {}
       const proof = { id, userId, email, addressId, otherEmail, parameters: parametersOf(captured) }
       const outcome = await verifyAddress(parts, proof, by, id)
-      if (outcome === 'verified') return 'right'
-      return outcome === 'taken' ? outcome : 'over'
+      return outcome === 'changed' ? 'over' : outcome
     },
   }
 }
@@ -141,13 +140,15 @@ async function refuse(
   return faultOf(token, reason)
 }
 
+type Proof = Mailed<Pick<Token, 'id' | 'userId' | 'email' | 'addressId' | 'parameters'>>
+
 /**
  * Verifies the address of a proof: of a link, or of the code of a login. `taken`: another account has the other address, which only the owner
  * of its mailbox is told. `changed`: another request verified the address, or its links are void.
  */
 async function verifyAddress(
   parts: FlowParts,
-  proof: Mailed<Pick<Token, 'id' | 'userId' | 'email' | 'addressId' | 'parameters'>>,
+  proof: Proof,
   by: Requester,
   goesOn: string | undefined,
 ): Promise<'verified' | 'taken' | 'changed'> {
@@ -167,11 +168,8 @@ async function verifyAddress(
   }
   // Ends the others first, because each could go on once the address is verified; and again, for those that began meanwhile.
   await endOthers()
-  const outcome =
-    otherEmail === undefined
-      ? await users.markEmailVerified(userId, email)
-      : await replaceEmail(parts, userId, email, otherEmail)
-  if (!outcome || outcome === 'taken') return outcome || 'changed'
+  const outcome = await setVerified(parts, proof)
+  if (outcome !== 'verified') return outcome
   const used = await verificationTokens.use(userId, isOurs, clock.now(), otherEmail)
   // Its page still goes on: the account has this address by now.
   if (goesOn && otherEmail) await pendingLogins.change({ id: goesOn }, { email: otherEmail })
@@ -188,4 +186,19 @@ async function verifyAddress(
     log('error', 'a verification was not recorded', { error: String(error) }),
   )
   return 'verified'
+}
+
+/** Makes the address verified, or the other one in its place. `taken`: the store refused it. `changed`: the account has changed. */
+async function setVerified(parts: FlowParts, { userId, email, otherEmail }: Proof) {
+  const { users } = parts
+  if (otherEmail === undefined)
+    return (await users.markEmailVerified(userId, email)) ? 'verified' : 'changed'
+  const mayReplace = async () => {
+    const user = await users.findById(userId)
+    return user?.email === email && !user.disabled && mayReplaceEmail(parts, user)
+  }
+  if (!(await mayReplace())) return 'changed'
+  if (await users.replaceEmail?.(userId, email, otherEmail)) return 'verified'
+  // The account still may, so the store refused: another account has the address.
+  return (await mayReplace()) ? 'taken' : 'changed'
 }

@@ -104,21 +104,3 @@ export async function withAddresses<Of extends Pick<Token, 'userId' | 'email' | 
     ? { ...mailed, email: login.email ?? '', otherEmail: login.other.email }
     : mailed
 }
-
-/** Gives the account the other address, verified. `taken`: the store refused it. `false`: the account has changed. */
-export async function replaceEmail(
-  parts: Pick<Parts, 'users'>,
-  userId: string,
-  email: string,
-  otherEmail: string,
-): Promise<boolean | 'taken'> {
-  const { users } = parts
-  const mayReplace = async () => {
-    const user = await users.findById(userId)
-    return user?.email === email && !user.disabled && mayReplaceEmail(parts, user)
-  }
-  if (!(await mayReplace())) return false
-  if (await users.replaceEmail?.(userId, email, otherEmail)) return true
-  // The account still may, so the store refused: another account has the address.
-  return (await mayReplace()) ? 'taken' : false
-}

@@ -39,7 +39,7 @@ export function waitingLogin(parts: WaitingLoginParts): Route {
     if (status === 'verified') return finishWaiting(parts, visit, login)
     if (code.trim() === '') return show(parts, visit, found, { fault: { reason: 'not_yet' } })
     const outcome = await verification.confirmByCode(found, code, visit.requester)
-    if (outcome === 'right') return finishWaiting(parts, visit, login)
+    if (outcome === 'verified') return finishWaiting(parts, visit, login)
     if (outcome !== 'over')
       return show(parts, visit, found, { fault: faultFrom(outcome, 'too_many') })
     const latest = await waitingLogins.find(login.id, visit.browser)
