@@ -1,6 +1,6 @@
 /** Where a mail is requested: each request is a job, which a worker of `mail/` takes. */
 import { idOf, newId } from '../crypto/token.ts'
-import { acceptedTags, askedTags, keptTags } from '../views/languages.ts'
+import { askedTags, keptTags } from '../views/languages.ts'
 import { MAIL_KINDS, type LinkKind } from '../contract/mail-kinds.ts'
 import { defined, WEEK_MS } from '../store/kind.ts'
 import type { NewMailJob } from '../store/index.ts'
@@ -93,7 +93,7 @@ export function readNoticeId({ id }: { id: string }) {
   return { endId, isByHost: endId.startsWith(BY_HOST), isFirst: id.startsWith(OF_FIRST) }
 }
 
-/** Keeps only tags of the languages of the requester: strangers may have sent any text. */
+/** Keeps only the tags of `uiLocales`: strangers may have sent any text. Those of the header are kept where it is read. */
 function addJob(
   { mailQueue, clock }: RequestParts,
   job: Omit<NewMailJob, 'notBefore' | 'expiresAt'>,
@@ -101,14 +101,11 @@ function addJob(
   lifeMs: number,
 ): Promise<void> {
   const now = clock.now().getTime()
-  const { uiLocales = '', acceptLanguage = '', ...requester } = job.requester
-  const languages = {
-    uiLocales: keptTags(askedTags(uiLocales), ' '),
-    acceptLanguage: keptTags(acceptedTags(acceptLanguage), ','),
-  }
+  const { uiLocales = '', ...requester } = job.requester
+  const asked = defined({ uiLocales: keptTags(askedTags(uiLocales), ' ') })
   return mailQueue.add({
     ...job,
-    requester: { ...requester, ...defined(languages) },
+    requester: { ...requester, ...asked },
     notBefore: new Date(now + dueAfterMs),
     expiresAt: new Date(now + lifeMs),
   })
