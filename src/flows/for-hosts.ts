@@ -30,14 +30,13 @@ export async function invite(
   parameters: RequestParameters = {},
   requester = NOBODY,
 ): Promise<Invited> {
-  const { accountId } = askedByHost('invite', who, parameters)
+  const asked = askedByHost('invite', who, parameters)
   if (!parts.users.setFirstPassword) return { refused: 'unsupported' }
-  const user = await parts.users.findById(accountId)
+  const user = await parts.users.findById(asked.accountId)
   if (!user) return { refused: 'not_found' }
   const refused = whyNoMail(user) ?? whyNoInvitation(user)
   if (refused) return { refused }
-  const wanted = { accountId, parameters, requester }
-  return { mailId: await requestMail(parts, 'invitation', wanted) }
+  return { mailId: await requestMail(parts, 'invitation', { ...asked, requester }) }
 }
 
 /** Looks up no account: one write and one answer for every id. A worker finds out whether there is an address to verify. */

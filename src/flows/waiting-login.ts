@@ -68,13 +68,11 @@ export interface ClosedLogin {
   captured: CapturedRequest | undefined
 }
 
-/** Whether the login has to wait (4.8). */
-const mustVerify = ({ settings }: FlowParts, user: User) =>
-  settings().requireEmailVerification && !user.emailVerified
-
 export function createWaitingLogins(parts: FlowParts) {
-  const { users, store, sessions, clock } = parts
+  const { users, store, sessions, settings, clock } = parts
   const { pendingLogins } = store
+
+  const mustVerify = (user: User) => settings().requireEmailVerification && !user.emailVerified
 
   async function findOwn(id: string, browser: string | undefined) {
     if (browser === undefined) return undefined
@@ -97,7 +95,8 @@ export function createWaitingLogins(parts: FlowParts) {
   }
 
   return {
-    mustVerify: mustVerify.bind(undefined, parts),
+    /** Whether the login has to wait (4.8). */
+    mustVerify,
 
     block: block.bind(undefined, parts),
 
@@ -112,9 +111,8 @@ export function createWaitingLogins(parts: FlowParts) {
         sessions.readCutoffs(accountId),
       ])
       if (!user || !isLoginOf(login, user, cutoffs)) return { status: 'ended', captured }
-      const isWaiting = mustVerify(parts, user)
       const awaited = await awaitedOf(parts, user)
-      if (isWaiting) return { status: 'waiting', user, login, awaited }
+      if (mustVerify(user)) return { status: 'waiting', user, login, awaited }
       // Looks again: another login ends this one before that login verifies, perhaps after the first look.
       const latest = await findOwn(id, browser)
       if (!latest || isVoid(latest)) return { status: 'ended', captured }
