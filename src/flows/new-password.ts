@@ -1,7 +1,7 @@
 /** The effects of a link's new password, in the order of 3.3: it is set, all sessions end, the owner gets a mail. */
 import { isForFirst } from '../crypto/password.ts'
 import type { LinkEnd, Requester, User } from '../contract/index.ts'
-import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
 import { hashOf } from '../contract/users.ts'
 import type { ClaimedToken, Token } from '../store/index.ts'
 import { hasSamePassword, isUnchanged, isVerified } from './account.ts'
@@ -35,13 +35,12 @@ export async function finishPassword(
     if (!usedAt) throw new Error(`The link ${id} was rejected meanwhile`)
   }
   const { ended: details, clear } = await sessions.cutOff(userId, { id, at: usedAt }) // 3, 4
-  const type = `${MAIL_KINDS[kind].flow}_completed` as const
-  const event = { ...eventBy(clock, reset, claimedBy, `completed:${id}`), type, details }
+  const event = eventBy(clock, reset, claimedBy, `completed:${id}`)
   const isFirst = setsFirst(kind, reset)
   const change = { id, isFirst, accountId: userId, sendTo: email, parameters, requester: claimedBy }
   const [apps] = await Promise.all([
     parts.notifications.appsOf(userId, id),
-    parts.audit(event), // 5
+    parts.audit({ ...event, type: `${kind}_completed`, details }), // 5
     settings().passwordChangedEmail && requestPasswordNotice(parts, change),
     // Not in the maintenance: it may repeat this, which would lift the limits.
     finisher === 'request' && account && parts.passwords.forgetTries(account, claimedBy),
@@ -116,6 +115,5 @@ export async function auditRejected(
   by: Requester,
   id?: string,
 ) {
-  const type = `${MAIL_KINDS[kind].flow}_rejected` as const
-  await audit({ ...eventBy(clock, token, by, id), type, reason })
+  await audit({ ...eventBy(clock, token, by, id), type: `${kind}_rejected`, reason })
 }
