@@ -20,7 +20,6 @@ import { auditRejected, finishPassword } from './new-password.ts'
 import type { FlowParts, PasswordLinkParts } from './parts.ts'
 import { wasVoided } from './void-links.ts'
 
-/** A mailed link opens a form that sets a password: for a reset (3.1) or an invitation (3.4). */
 export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind) {
   const { clock, log, store } = flowParts
   const tokens = store[MAIL_KINDS[kind].link.tokens]
