@@ -12,7 +12,6 @@ import {
   MAX_MAILED,
   requestRenewal,
   UNKNOWN,
-  verificationState,
   type LinkContext,
 } from './link-state.ts'
 import { codeWait, tryCode } from './login-code.ts'
@@ -55,11 +54,12 @@ export function createEmailVerification(parts: FlowParts) {
     async open(link: VerificationLink, by: Requester, browser: string | undefined) {
       const found = await find(link)
       if ('fault' in found) return found
-      const { token, account, end } = found
-      const state = verificationState(found)
-      if (found.state === 'usable' && state === 'used') return faultOf(token, 'verified')
+      const { token, account, state, end } = found
+      if (isVerified(token, account))
+        return state === 'usable' ? faultOf(token, 'verified') : refuse(parts, token, 'used', by)
       if (state === 'usable' && account) return openedLink(parts, token, account, browser)
-      return refuse(parts, token, state === 'usable' ? 'changed' : state, by, end)
+      // Also a used link whose address is not verified now.
+      return refuse(parts, token, state === 'expired' ? state : 'changed', by, end)
     },
 
     /** The code of the link's login. `undefined`: the login does not wait any more. */
@@ -76,9 +76,9 @@ export function createEmailVerification(parts: FlowParts) {
     ): Promise<LinkContext | LinkRefusal> {
       const found = await find(link)
       if ('fault' in found) return found
-      const { token } = found
-      const state = verificationState(found)
-      if (state !== 'expired' && state !== 'usable') return refuse(parts, token, state, by)
+      const { token, account, state } = found
+      if (isVerified(token, account)) return refuse(parts, token, 'used', by)
+      if (state !== 'expired' && state !== 'usable') return refuse(parts, token, 'changed', by)
       return requestRenewal(parts, 'email_verification', token, by, form)
     },
 

@@ -1,11 +1,11 @@
-/** The state of a mailed link, by its record and its account: the same for all kinds, but `verificationState` decides more. */
+/** The state of a mailed link of any kind, by its record and its account. */
 import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkEnd, LinkReason, Requester, TokenEnd, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
 import type { Token, TokenStore } from '../store/index.ts'
-import { isUnchanged, isVerified } from './account.ts'
+import { isUnchanged } from './account.ts'
 import { awaitedOf, withAddresses, type AwaitedAddress } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
 import { requestMail } from './request-mail.ts'
@@ -52,8 +52,6 @@ export async function requestRenewal(
   return linkContext(token)
 }
 
-export type FoundLink = NonNullable<Awaited<ReturnType<typeof findLink>>>
-
 /** Finds a token with its account and state. With `sessions`, it also sees an end of the account that is under way. */
 export async function findLink(
   parts: Pick<FlowParts, 'store' | 'users' | 'clock'>,
@@ -90,12 +88,6 @@ export async function withState(
   // If the record has no end of its own, only a change of the account can end the link.
   const end: LinkEnd = own ?? 'account_changed'
   return { token, state: linkState(token, own, isSame), end }
-}
-
-/** `used`: the address is verified, by this link or in another way. `changed`: also a used link whose address is not verified now. */
-export function verificationState({ token, account, state }: FoundLink) {
-  if (isVerified(token, account)) return 'used'
-  return state === 'usable' || state === 'expired' ? state : 'changed'
 }
 
 /** How many links of one account are looked through while "This wasn't me" of a mail works. */

@@ -13,7 +13,6 @@ import {
   linkContext,
   requestRenewal,
   UNKNOWN,
-  type FoundLink,
   type LinkContext,
 } from './link-state.ts'
 import { auditRejected, finishPassword } from './new-password.ts'
@@ -97,7 +96,9 @@ async function find(parts: PasswordLinkParts, token: string) {
   return isOver ? ({ ...found, state: 'changed' } as const) : found
 }
 
-async function refuse(parts: PasswordLinkParts, found: FoundLink | undefined, by: Requester) {
+type FoundLink = Awaited<ReturnType<typeof find>>
+
+async function refuse(parts: PasswordLinkParts, found: FoundLink, by: Requester) {
   if (!found || found.state === 'usable') return UNKNOWN
   await auditRejected(parts, found.token, found.end, by)
   return faultOf(found.token, found.state)
