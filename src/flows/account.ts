@@ -92,11 +92,10 @@ export function hasSamePassword(issued: IssuedFor, user: User): boolean {
 
 /** Whether the address that a link went to is verified, by this link or in another way. */
 export function isVerified(
-  { email, otherEmail: mailedTo = email }: IssuedFor & { otherEmail?: string | undefined },
+  { email, otherEmail: mailedTo = email }: { email: string; otherEmail?: string | undefined },
   account: User | undefined,
 ): boolean {
-  const isPresent = account !== undefined && account.email === mailedTo
-  return isPresent && account.emailVerified && !account.disabled
+  return account?.email === mailedTo && account.emailVerified && !account.disabled
 }
 
 /** Whether another account has the address, verified. Only an admin and the owner of its mailbox may learn that. */
