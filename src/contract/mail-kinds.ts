@@ -65,10 +65,20 @@ export const MAIL_KINDS = {
     page: undefined,
     link: undefined,
   },
-} as const satisfies Record<string, { takesBack: TakenBack; [more: string]: unknown }>
+} as const satisfies Record<string, Leading | LeadingNowhere>
 
-/** Each kind of mail must declare this: a wrong value would block a password. */
-type TakenBack = 'password' | 'verification' | undefined
+interface LeadingNowhere {
+  takesBack: undefined
+  page: undefined
+  [more: string]: unknown
+}
+
+/** Each mail with a link has "This wasn't me". It must declare what that undoes: a wrong value would block a password. */
+interface Leading {
+  takesBack: 'password' | 'verification'
+  page: string
+  [more: string]: unknown
+}
 
 type Rows = typeof MAIL_KINDS
 export type MailKind = keyof Rows

@@ -76,9 +76,9 @@ export function createEmailVerification(parts: FlowParts) {
     ): Promise<LinkContext | LinkRefusal> {
       const found = await find(link)
       if ('fault' in found) return found
-      const { token, account, state } = found
+      const { token, account, state, end } = found
       if (isVerified(token, account)) return refuse(parts, token, 'used', by)
-      if (state !== 'expired' && state !== 'usable') return refuse(parts, token, 'changed', by)
+      if (state !== 'expired' && state !== 'usable') return refuse(parts, token, 'changed', by, end)
       return requestRenewal(parts, 'email_verification', token, by, form)
     },
 

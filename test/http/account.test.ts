@@ -153,14 +153,21 @@ describe('The audit log (6)', () => {
   })
 
   it('tells by one name why a verification link was refused, whether it is opened or asks for a new one', async () => {
-    const user = await h.blockedLogin()
-    await user.becomes({ email: `new-${user.email}` })
-    await post('/resend-verification', Object.fromEntries(new URL(user.link).searchParams))
-    const [event] = user.events('email_verification_rejected')
-    expect(event).to.include({ reason: 'account_changed', clientId: CLIENT.client_id, ...who })
-    await opens(user.link)
-    for (const { reason } of user.events('email_verification_rejected'))
-      expect(reason).to.equal('account_changed')
+    const [moved, used] = [await h.blockedLogin(), await h.blockedLogin()]
+    await moved.becomes({ email: `new-${moved.email}` })
+    await used.opensLink()
+    await used.becomes({ emailVerified: false })
+    for (const [user, why] of [
+      [moved, 'account_changed'],
+      [used, 'used'],
+    ] as const) {
+      await post('/resend-verification', Object.fromEntries(new URL(user.link).searchParams))
+      const [event] = user.events('email_verification_rejected')
+      expect(event).to.include({ reason: why, clientId: CLIENT.client_id, ...who })
+      await opens(user.link)
+      for (const { reason } of user.events('email_verification_rejected'))
+        expect(reason).to.equal(why)
+    }
   })
 
   it('tells once an hour that a verification link was refused, however often it is opened', async () => {
