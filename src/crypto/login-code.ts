@@ -5,24 +5,24 @@ const CODES = 1_000_000
 /** Larger numbers would make low codes likelier. */
 const UNBIASED_BELOW = Math.floor(2 ** 32 / CODES) * CODES
 
-/** The code in the mails of a login: six digits, always the same for a login and its address, and stored nowhere. */
+/** The code in the mails of a login: six digits, always the same for a wait and its address, and stored nowhere. */
 export function createLoginCodes(keys: KeyRing) {
   return {
     /** @param addressId - of another address than that of the account. */
-    codeOf: (loginId: string, addressId?: string) =>
-      codeUnder(keys.login_code[0], loginId, addressId),
+    codeOf: (waitId: string, addressId?: string) =>
+      codeUnder(keys.login_code[0], waitId, addressId),
 
     /** Whether a key of the ring makes this code, which comes from `readCode`. Compares in constant time. */
-    isCodeOf(code: string, loginId: string, addressId?: string) {
+    isCodeOf(code: string, waitId: string, addressId?: string) {
       const given = Buffer.from(code)
-      const codes = keys.login_code.map((key) => Buffer.from(codeUnder(key, loginId, addressId)))
+      const codes = keys.login_code.map((key) => Buffer.from(codeUnder(key, waitId, addressId)))
       return codes.filter((each) => timingSafeEqual(given, each)).length > 0
     },
   }
 }
 
-function codeUnder({ bytes }: DerivedKey, loginId: string, addressId?: string): string {
-  const of = addressId === undefined ? loginId : `${loginId} ${addressId}`
+function codeUnder({ bytes }: DerivedKey, waitId: string, addressId?: string): string {
+  const of = addressId === undefined ? waitId : `${waitId} ${addressId}`
   for (let round = 0; ; round += 1) {
     const word = createHmac('sha256', bytes).update(`${round} ${of}`).digest().readUInt32BE()
     if (word < UNBIASED_BELOW) return String(word % CODES).padStart(6, '0')

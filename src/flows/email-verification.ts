@@ -65,7 +65,7 @@ export function createEmailVerification(parts: FlowParts) {
     /** The code of the link's login. `undefined`: the login does not wait any more. */
     async codeOf({ login, token: { email, addressId, otherEmail = email } }: OpenedLink) {
       if (!login || login.continuedAt) return undefined
-      const code = keyed.loginCodes.codeOf(login.id, addressId)
+      const code = keyed.loginCodes.codeOf(login.waitId, addressId)
       return { code, waitMs: await codeWait(parts, otherEmail) }
     },
 

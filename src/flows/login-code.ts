@@ -51,7 +51,7 @@ export async function tryCode(
     }
     counted.push(key, spelledKey)
   }
-  if (keyed.loginCodes.isCodeOf(code, login.id, awaited?.id)) {
+  if (keyed.loginCodes.isCodeOf(code, login.waitId, awaited?.id)) {
     await Promise.all(counted.map((each) => limits.giveBack(each)))
     return 'right'
   }

@@ -48,6 +48,7 @@ async function block(
     id,
     captured,
     browserHash: hashToken(browser),
+    waitId: newId(),
     createdAt: clock.now(),
     continuedAt: undefined,
     purgeAt: endOfWait(parts),

@@ -109,7 +109,7 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
       const signed = { token, parameters, authorizeSig: authorizeSig.sign(token, parameters) }
       const waits = pending && !pending.continuedAt && isUnchanged(pending, user)
       // The mail shows a code only if the page that waits accepts one.
-      const code = waits && loginCodes.codeOf(pending.id, recipient.awaited?.id)
+      const code = waits && loginCodes.codeOf(pending.waitId, recipient.awaited?.id)
       return {
         ...shown,
         link: `${parts.oauthUrl}${MAIL_KINDS.email_verification.page}?${linkQuery(signed)}`,

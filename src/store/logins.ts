@@ -59,6 +59,8 @@ export const PENDING_LOGINS = kindOf({
     captured: holds<CapturedRequest>('json'),
     /** Lower-case hex SHA-256 of the cookie of the browser that logged in. */
     browserHash: 'text',
+    /** Random. Its code is of this wait. */
+    waitId: 'text',
     createdAt: 'time',
     /** When the browser that logged in went on, which it does once. */
     continuedAt: 'time?',
@@ -176,11 +178,11 @@ export function pendingLogins(logins: Table<PendingLogin>) {
   }
 }
 
-/** A login that still waits keeps its other address. */
+/** A login that still waits keeps its code and its other address. If it has gone on, the code is used up. */
 function renewed(before: PendingLogin, login: PendingLogin): PendingLogin | undefined {
   if (isVoid(before) && !before.continuedAt) return undefined
   const waits = !before.continuedAt && isInTime(before, { now: () => login.createdAt })
-  return { ...login, other: waits ? before.other : undefined }
+  return waits ? { ...login, waitId: before.waitId, other: before.other } : login
 }
 
 /** Other limits keep an account below this many. */

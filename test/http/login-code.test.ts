@@ -117,6 +117,30 @@ describe('The code of a login that waits (3.2)', () => {
     await codeStillWorks(login)
   })
 
+  it('is used up once its login has gone on: the same request again waits for another code, also where the account has the address back (0047)', async () => {
+    const login = await h.blockedLogin()
+    const { code: used, email = '', agent } = login
+    const id = login.loginId()
+    const sameRequest = async () => {
+      await h.follow(agent, await agent.get(login.request.url))
+      return h.follow(agent, await postLogin(h, agent, login))
+    }
+    login.blocked = await sameRequest()
+    expect(codeIn((await login.mail(2)).mail)).to.equal(used)
+    await login.comesBack(await login.types())
+    await login.becomes({ emailVerified: false })
+    await login.movesTo(`other-${email}`)
+    await login.movesTo(email)
+    login.blocked = await sameRequest()
+    expect(login.loginId()).to.equal(id)
+    const refused = await login.types(used)
+    expectMode(refused, 400, 'blocked')
+    expect(refused.text).to.include(WRONG)
+    expect(await login.isVerified()).to.equal(false)
+    const { mail } = await login.mail(5)
+    await login.comesBack(await login.types(codeIn(mail)))
+  })
+
   it('is that of the page which asks for another mail, also where a newer login has the same parameters', async () => {
     const extra = { state: 'the same' }
     const login = await h.blockedLogin({ extra })

@@ -91,6 +91,7 @@ export function samplePendingLogin(
     },
     other: undefined,
     browserHash: 'hash of a browser',
+    waitId: 'wait',
     createdAt: after(0),
     continuedAt: undefined,
     turn: undefined,
