@@ -4,7 +4,7 @@ import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkEnd, LinkReason, Requester, TokenEnd, User } from '../contract/index.ts'
 import { type LinkKind, tokensOf } from '../contract/mail-kinds.ts'
 import { endOf } from '../store/tokens.ts'
-import type { Token, TokenStore } from '../store/index.ts'
+import type { Token } from '../store/index.ts'
 import { isUnchanged } from './account.ts'
 import { awaitedOf, withAddresses, type AwaitedAddress } from './other-address.ts'
 import type { FlowParts } from './parts.ts'
@@ -92,19 +92,3 @@ export async function withState(
 
 /** How many links of one account are looked through while "This wasn't me" of a mail works. */
 export const MAX_MAILED = 10_000
-
-export const MAX_LINKS = 100
-
-/** Whether the account has a usable link. With `pendingLoginId`: one that finishes that login. */
-export async function hasUsableLink(
-  parts: Pick<FlowParts, 'store' | 'clock'>,
-  tokens: TokenStore,
-  { user, awaited }: { user: User; awaited?: AwaitedAddress | undefined },
-  pendingLoginId?: string,
-): Promise<boolean> {
-  const found = (await tokens.ofUser(user.id, MAX_LINKS)).filter(
-    (token) => pendingLoginId === undefined || token.pendingLoginId === pendingLoginId,
-  )
-  const states = await Promise.all(found.map((token) => withState(parts, token, user, awaited)))
-  return states.some(({ state }) => state === 'usable')
-}

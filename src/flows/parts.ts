@@ -3,12 +3,12 @@ import type { Clock } from '../clock.ts'
 import type { AuditEvent, EndedSessions, Requester, User, UserStore } from '../contract/index.ts'
 import type { PasswordLinkKind } from '../contract/mail-kinds.ts'
 import type { Keyed } from '../crypto/keyed.ts'
+import type { ClientNotifications } from '../jobs/client-notifications.ts'
 import type { Log } from '../log.ts'
 import type { PasswordRules } from '../passwords/passwords.ts'
 import type { Settings } from '../settings/table.ts'
 import type { SessionCutoffs, SessionEnd } from '../store/cutoffs.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
-import type { ClientNotifications } from './client-notifications.ts'
 
 /** What flows, mails, pages and the admin API all get. */
 export interface CommonParts {

@@ -5,16 +5,19 @@
 import { MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import { passwordDigest } from '../crypto/password.ts'
 import { answerToReset } from '../flows/account.ts'
-import { hasUsableLink } from '../flows/link-state.ts'
+import { withState } from '../flows/link-state.ts'
 import type { FlowParts } from '../flows/parts.ts'
 import { mailboxKey } from '../settings/addresses.ts'
 import type { Settings } from '../settings/table.ts'
-import type { JobRecord, MailJob, RateLimits } from '../store/index.ts'
+import type { JobRecord, MailJob, RateLimits, TokenStore } from '../store/index.ts'
 import type { Recipient } from './sending.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
+
+/** How many links of an account are looked through, newest first. */
+export const MAX_LINKS = 100
 
 /** The worker counts a request somewhat later than the page, which says when the user may ask again. */
 const COUNTED_LATER_MS = 1_000
@@ -81,6 +84,20 @@ export async function takesSpare(parts: LimitParts, job: MailJob, to: Recipient)
   const tokens = tokensOf(store, job.kind)
   if (tokens && (await hasUsableLink(parts, tokens, to, job.pendingLoginId))) return false
   return (await msOver(parts, tableOf(parts, job, to).spares)) === 0
+}
+
+/** Whether the account has a usable link. With `pendingLoginId`: one that finishes that login. */
+export async function hasUsableLink(
+  parts: LimitParts,
+  tokens: TokenStore,
+  { user, awaited }: Pick<Recipient, 'user' | 'awaited'>,
+  pendingLoginId?: string,
+): Promise<boolean> {
+  const found = (await tokens.ofUser(user.id, MAX_LINKS)).filter(
+    (token) => pendingLoginId === undefined || token.pendingLoginId === pendingLoginId,
+  )
+  const states = await Promise.all(found.map((token) => withState(parts, token, user, awaited)))
+  return states.some(({ state }) => state === 'usable')
 }
 
 /** Whether the mail of another request may still leave. If the job is for a login, only requests of that login count. */

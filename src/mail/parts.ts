@@ -1,5 +1,5 @@
 import type { IdentifiedClient, RequestParameters } from '../contract/index.ts'
-import type { ClientNotifications } from '../flows/client-notifications.ts'
+import type { ClientNotifications } from '../jobs/client-notifications.ts'
 import type { Views } from '../views/index.ts'
 import type { CommonParts, FlowParts } from '../flows/parts.ts'
 import type { GlobalLimit } from './limits.ts'

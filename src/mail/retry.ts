@@ -1,8 +1,8 @@
 /** Mails that an admin asks for again: one that waits, a dead letter, or all dead letters. */
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
-import { MAX_LINKS } from '../flows/link-state.ts'
 import type { FlowParts } from '../flows/parts.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
+import { MAX_LINKS } from './limits.ts'
 
 const LIFE_MS = 24 * 3_600_000
 /** More would take longer than a client waits for one answer. */

@@ -41,6 +41,9 @@ export const CLIENT_LOGOUTS = kindOf({
 
 export type ClientLogout = RecordOf<typeof CLIENT_LOGOUTS>
 
+/** `false`: the user has to sign out of the client. */
+export const isNotified = ({ state }: ClientLogout) => state === 'waiting' || state === 'sent'
+
 /** A client of an ended session or grant. Its id is made of the end, the client and its session, so a repeated request gets the same id. */
 export type NewClientLogout = Pick<
   ClientLogout,

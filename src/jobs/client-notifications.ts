@@ -1,4 +1,5 @@
 import type { Log } from '../contract/index.ts'
+import { isNotified } from '../store/client-logouts.ts'
 import type { AccountFlowsStore, ClientLogout, ClientLogoutState } from '../store/index.ts'
 import type { ShownApps, SignedOutApps } from '../views/page-locals.ts'
 
@@ -56,6 +57,3 @@ function clientsOfNewest(logouts: readonly ClientLogout[]): ClientLogout[] {
 }
 
 const rankOf = ({ state }: ClientLogout) => WORST_FIRST.indexOf(state)
-
-/** `false`: the user has to sign out of the client. */
-export const isNotified = ({ state }: ClientLogout) => state === 'waiting' || state === 'sent'
