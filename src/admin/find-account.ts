@@ -17,24 +17,29 @@ export type Work<Answer> = (user: User, request: Asked, parts: AdminParts) => Pr
 export function onAccount<Answer>(action: string, work: Work<Answer>, isAny = false) {
   async function run(request: Asked, parts: AdminParts) {
     const found = await findAccount(parts.users, request.body, isAny)
-    // Not by a field of a problem: the user of a host may have any field.
-    if (!('username' in found)) return found
-    await request.record(action, { accountId: found.id })
-    return work(found, request, parts)
+    if (!('user' in found)) return found
+    await request.record(action, { accountId: found.user.id })
+    return work(found.user, request, parts)
   }
   return { body: AccountQuery, run }
 }
 
 /** Unlike in the forms, no kind of match wins over another. `isAny`: an unverified address counts too, if the host can look it up. */
-export async function findAccount(users: UserStore, { id, user }: AccountQuery, isAny: boolean) {
-  if ((id === undefined) === (user === undefined)) return INVALID
-  if (user === undefined) return (await users.findById(id ?? '')) ?? unknown(users, [])
-  const found = await named(users, [user], isAny)
-  if (found.length > 1) {
-    const title = 'Several accounts match. Name one by its id.'
-    return { ...refusal(409, 'ambiguous_account', title), ...among(found) }
+export async function findAccount(
+  users: UserStore,
+  { id, user: typed }: AccountQuery,
+  isAny: boolean,
+): Promise<{ user: User } | Problem> {
+  if ((id === undefined) === (typed === undefined)) return INVALID
+  if (typed === undefined) {
+    const user = await users.findById(id ?? '')
+    return user ? { user } : unknown(users, [])
   }
-  return found[0] ?? unknown(users, await meant(users, user), user)
+  const [user, ...others] = await named(users, [typed], isAny)
+  if (!user) return unknown(users, await meant(users, typed), typed)
+  if (others.length === 0) return { user }
+  const title = 'Several accounts match. Name one by its id.'
+  return { ...refusal(409, 'ambiguous_account', title), ...among([user, ...others]) }
 }
 
 async function named(users: UserStore, texts: string[], isAny: boolean): Promise<User[]> {

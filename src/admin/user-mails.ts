@@ -55,11 +55,12 @@ export const userMailOperations = {
     answer: ChangedEmail,
     async run({ body: { before: email, ...account }, record }, { users, flows }) {
       if (email !== undefined && !isMailAddress(email)) return notAnAddress(email, 'done', 'before')
-      const user = await findAccount(users, account, true)
-      if (!('username' in user)) return user
-      await record('email_changed', { accountId: user.id })
+      const found = await findAccount(users, account, true)
+      if (!('user' in found)) return found
+      const { id: accountId } = found.user
+      await record('email_changed', { accountId })
       const before = email === undefined ? undefined : { email, emailVerified: true }
-      return wireOf(ChangedEmail, await flows.forHosts.emailChanged(user.id, before))
+      return wireOf(ChangedEmail, await flows.forHosts.emailChanged(accountId, before))
     },
   }),
 }

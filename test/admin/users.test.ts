@@ -4,6 +4,7 @@ import { createAdminClient } from '../../src/admin/client.ts'
 import {
   actionsOf,
   adminOf,
+  bearer,
   changesNothing,
   codeOf,
   expectAudited,
@@ -84,6 +85,32 @@ describe('The admin API about users (5)', () => {
       const { id: told } = await admin.userStatus({ id })
       expect(told).to.equal(id)
     })
+  })
+
+  it('takes a user without a username for no answer: what the host keeps is not sent', async () => {
+    const user = await h.addVerified()
+    const { id, passwordHash = '' } = user
+    const withoutName = (find: typeof h.users.findById) => async (of: string) => {
+      const { username: _, ...rest } = (await find(of)) ?? { username: '' }
+      // A host in JavaScript may leave the name out.
+      return 'id' in rest ? (rest as User) : undefined
+    }
+    await instead(h.users, 'findById', withoutName, async () => {
+      const url = `${h.baseUrl}/admin/api/users/status`
+      const headers = { ...bearer, 'content-type': 'application/json' }
+      const body = JSON.stringify({ id })
+      const status = await (await fetch(url, { method: 'POST', headers, body })).text()
+      const changed = await admin.emailChanged({ id })
+      for (const answer of [status, JSON.stringify(changed)])
+        expect(answer).to.not.include(passwordHash).and.not.include('passwordHash')
+      expect(JSON.parse(status)).to.include({ id }).and.include.keys('summary', 'links')
+      expect(changed).to.deep.equal({})
+      expectAudited(h, 'email_changed', user)
+      await changesNothing(h, async () => {
+        expect(await codeOf(admin.userStatus({ id: 'nobody' }))).to.include(404)
+      })
+    })
+    expect((await admin.userStatus({ id })).username).to.equal(user.username)
   })
 
   it('finds none of several accounts: 409 with the candidates, and nothing is done', async () => {
