@@ -82,6 +82,9 @@ export function must(isSo: unknown, problem: string): asserts isSo {
   if (!isSo) throw new TypeError(problem)
 }
 
+/** Whether each segment begins with a slash, and is plain: `/admin/api`. Empty is a path too. */
+export const isPath = (text: string) => /^(\/[A-Za-z0-9._~-]+)*$/.test(text)
+
 /** The body as text. `undefined`: it has more than `maxBytes`, and the rest was not read. */
 export async function textOf(
   { body }: { body: AsyncIterable<Uint8Array> | null },

@@ -17,7 +17,7 @@ import type {
 } from './contract/index.ts'
 import { checkBrand, type Brand } from './views/brand.ts'
 import { logJsonLines, withoutValues } from './log.ts'
-import { isProduction, must, refuseWeak, type RefuseWeak } from './errors.ts'
+import { isPath, isProduction, must, refuseWeak, type RefuseWeak } from './errors.ts'
 import { isInTheClear } from './settings/addresses.ts'
 import { canonicalLocale } from './views/locales.ts'
 
@@ -182,13 +182,11 @@ function checkBaseUrl(baseUrl: string, refuse: RefuseWeak): URL {
   return url
 }
 
-const PATH = /^(\/[A-Za-z0-9._~-]+)*$/
-
 function checkPaths(oauthPath: string, adminPath: string): void {
-  must(PATH.test(oauthPath), 'oauthPath must be empty, or start with / and not end with /')
+  must(isPath(oauthPath), 'oauthPath must be empty, or start with / and not end with /')
   // The admin API answers everything below its path.
   must(
-    adminPath && PATH.test(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`),
+    adminPath && isPath(adminPath) && !`${oauthPath}/`.startsWith(`${adminPath}/`),
     'adminPath must start with / and not end with /, and must not be a parent of oauthPath',
   )
 }

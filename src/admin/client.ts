@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import { systemClock, timeout } from '../clock.ts'
-import { isJsonObject, jsonOf, must, reachCodeOf, textOf } from '../errors.ts'
+import { isJsonObject, isPath, jsonOf, must, reachCodeOf, textOf } from '../errors.ts'
 import type { Problem } from './operation.ts'
 // Only types: a client does not need the server's schemas.
 import type { OperationName as Name, Operations, Settings } from './all-operations.ts'
@@ -95,7 +95,7 @@ export interface AdminClient extends Asking {
  * @param url - base URL of the service, without the path of the admin API.
  * @param token - the fixed bearer token, or a JWT.
  * @param adminPath - as in the options of the service.
- * @throws TypeError if the URL is not http or https, or if the token is empty or not visible ASCII.
+ * @throws TypeError if the URL is not http or https, the token is not visible ASCII, or the path is not like `/admin/api`.
  * @example
  * const admin = createAdminClient('https://login.example.com', process.env.ACCOUNT_FLOWS_TOKEN ?? '')
  * await admin.putSettings({ smtp_host: 'mail.example.com', smtp_port: '587' })
@@ -107,6 +107,8 @@ export function createAdminClient(
   options: ClientOptions = {},
 ): AdminClient {
   const root = rootOf(url) + adminPath
+  // Otherwise it could name another host, which would get the token.
+  must(adminPath && isPath(adminPath), 'adminPath must start with / and not end with /')
   // A host in JavaScript may pass `undefined`.
   const isToken = typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)
   must(isToken, 'token must be ASCII without spaces, and not empty')

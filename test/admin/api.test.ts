@@ -648,6 +648,24 @@ describe('createAdminClient(), where there is no admin API,', () => {
     await elsewhere.close()
   })
 
+  it('refuses a path that is none of the service, which may lead to another host, and sends nothing', async () => {
+    const reached: string[] = []
+    answer = (req, res) => {
+      reached.push(`${req.url}`)
+      res.writeHead(404).end()
+    }
+    const { host } = new URL(served.url)
+    const others = ['', '/', 'staff', '/staff/', '//staff', '/a b', '/a?x', '/a#x', ':1/staff']
+    for (const bad of [`@${host}/staff`, `.idp.example/staff`, ...others, null, 42]) {
+      const ask = () => createAdminClient(served.url, ADMIN_TOKEN, bad as string).getSettings()
+      expect(ask, String(bad)).to.throw(TypeError, 'adminPath')
+    }
+    expect(reached).to.deep.equal([])
+    const honest = createAdminClient(served.url, ADMIN_TOKEN, '/shop/admin').getSettings()
+    expect(await thrownBy(honest)).to.include({ status: 404 })
+    expect(reached).to.deep.equal(['/shop/admin/settings'])
+  })
+
   const problem = (more: string) => `{"title":"t","code":"c","status":400,${more}}`
   const others: Record<string, [status: number, type: string, body: string]> = {
     'a page': [200, 'text/html', '<p>Welcome</p>'],

@@ -46,6 +46,22 @@ describe('account-flows: which server, which token, and how it ends', () => {
     })
   })
 
+  describe('the path', () => {
+    it('is --admin-path, or else ACCOUNT_FLOWS_ADMIN_PATH; one that leads to another host is refused with exit 2, and nothing is sent', async () => {
+      const { env, requests } = await cli.door()
+      const { host } = new URL(env.ACCOUNT_FLOWS_URL)
+      for (const path of [`@${host}/canary`, 'canary', '/canary/']) {
+        const said = await cli.refused([...GET, '--admin-path', path], 2)
+        expect(said).to.include('must start with /')
+        await cli.refused(GET, 2, { env: { ACCOUNT_FLOWS_ADMIN_PATH: path } })
+      }
+      expect(requests).to.deep.equal([])
+      works(await cli.run([...GET, '--admin-path', '/admin/api'], { env }))
+      works(await cli.run(GET, { env: { ...env, ACCOUNT_FLOWS_ADMIN_PATH: '/admin/api' } }))
+      expect(requests).to.have.length(2)
+    })
+  })
+
   describe('the token', () => {
     const withToken = (token: string) => ({ env: { ACCOUNT_FLOWS_TOKEN: token } })
 
