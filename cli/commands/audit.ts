@@ -40,9 +40,9 @@ export const auditCommands = [
 async function tailAudit(given: TailOptions, connection: Connection): Promise<void> {
   const { lines, follow, account, since, type } = given
   const { admin, output } = connection
-  const filter: AuditFilter = { account_id: account, type }
+  const filter: AuditFilter = { account_id: account, type, recorded_from: since }
   const most = lines ?? (since === undefined ? 20 : MAX_EVENTS)
-  const query = { ...filter, recorded_from: since, limit: Math.max(most, 1) }
+  const query = { ...filter, limit: Math.max(most, 1) }
   const { events } = await admin.listAudit(query)
   const shown = events.slice(0, most).toReversed()
   if (since !== undefined && shown.length === most) {
@@ -54,7 +54,7 @@ async function tailAudit(given: TailOptions, connection: Connection): Promise<vo
   } else output.note('There is no such event.')
 }
 
-type AuditFilter = Omit<Operations['listAudit']['query'], 'limit' | 'recorded_from'>
+type AuditFilter = Omit<Operations['listAudit']['query'], 'limit'>
 
 const INTERVAL_MS = 1_000
 /** An event may become visible after one that was recorded later, by another process. */
@@ -73,7 +73,7 @@ async function followAudit(
   // Before anything is shown, because the user may press Ctrl-C at once.
   run.io.once('SIGINT', interrupt)
   for (const event of shown) output.answer(event, eventText, 0)
-  const oldest = known.at(-1)?.recorded_at ?? ''
+  const oldest = known.at(-1)?.recorded_at ?? filter.recorded_from ?? ''
   let seen = known
   let isAway = false
   try {
@@ -81,7 +81,7 @@ async function followAudit(
       await sleep(INTERVAL_MS, undefined, { signal })
       const [newest] = seen
       const from = newest && new Date(Date.parse(newest.recorded_at) - OVERLAP_MS).toISOString()
-      const query = { ...filter, limit: MAX_EVENTS, recorded_from: from }
+      const query = { ...filter, limit: MAX_EVENTS, recorded_from: from ?? filter.recorded_from }
       const answer = await admin.listAudit(query, { signal }).catch(unlessAway)
       if (!answer && !isAway) output.note('The server cannot be reached; still trying.')
       isAway = !answer

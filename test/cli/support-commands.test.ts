@@ -484,9 +484,9 @@ describe('account-flows for those who help others', () => {
   })
 
   describe('audit tail', () => {
-    const FOLLOW = ['audit', 'tail', '-f', '-n', '1', '--type', 'settings_changed', '--json']
-    const follow = (env: Record<string, string>) => {
-      const tail = startCli(FOLLOW, env)
+    const FOLLOW = ['audit', 'tail', '-f', '--type', 'settings_changed', '--json']
+    const follow = (env: Record<string, string>, more = ['-n', '1']) => {
+      const tail = startCli([...FOLLOW, ...more], env)
       return { ...tail, lines: () => tail.stdout().split('\n').filter(Boolean) }
     }
 
@@ -514,6 +514,24 @@ describe('account-flows for those who help others', () => {
       expect(await tail.exited).to.equal(0)
       const ids = tail.lines().map((line) => JSON.parse(line).id)
       expect(new Set(ids).size).to.equal(4)
+    })
+
+    it('--follow with --since shows no event from before that time [full]', async () => {
+      await cli.h.put({ mails_per_minute: '2004' })
+      const last = await eventually('an event', async () => {
+        const args = ['audit', 'tail', '-n', '1', '--type', 'settings_changed']
+        return (await cli.json(args)).events[0]
+      })
+      const since = new Date(Date.parse(last.recorded_at) + 1).toISOString()
+      const { env, requests } = await cli.door()
+      const tail = follow({ ...cli.env, ...env }, ['--since', since])
+      await eventually('requests', () => requests.length >= 3)
+      await cli.h.put({ mails_per_minute: '600' })
+      await eventually('the new event', () => tail.stdout().includes('"mails_per_minute"'))
+      tail.signal('SIGINT')
+      expect(await tail.exited).to.equal(0)
+      expect(tail.lines()).to.have.length(1)
+      expect(JSON.parse(tail.lines()[0] ?? '').recorded_at >= since).to.equal(true)
     })
 
     it('--follow goes on when the server was away, says so once, and ends while it waits for an answer [full]', async () => {
