@@ -43,9 +43,9 @@ export async function givenSettings(
   return Object.fromEntries(settings)
 }
 
-/** Reads the names of the settings. It refuses a secret in an argument, and unknown names. */
-export function readNames(io: Io, args: string[], sources: ValueSources) {
-  const given = readArguments(io, args)
+/** Reads the names of the settings. It refuses a secret in an argument, and unknown names. Each list of arguments is read by itself. */
+export function readNames(io: Io, lists: string[][], sources: ValueSources) {
+  const given = lists.flatMap((args) => readArguments(io, args))
   const { fromStdin, fromFile, fromEnv, file } = sources
   const named = [
     ...given,

@@ -62,8 +62,12 @@ export const mailCommands = [
 ]
 
 /** Names of the settings to try. `undefined`: there are none. */
-const triedSettings = ({ set = [], fromFile, fromEnv }: TestOptions, io: Io) =>
-  set.length > 0 || fromFile || fromEnv ? readNames(io, set, { fromFile, fromEnv }) : undefined
+function triedSettings({ set = [], fromFile, fromEnv }: TestOptions, io: Io) {
+  if (set.length === 0 && !fromFile && !fromEnv) return undefined
+  // Each option by itself: two of them are no key and value.
+  const lists = set.map((one) => [one])
+  return readNames(io, lists, { fromFile, fromEnv })
+}
 
 async function testMail(given: TestOptions, { admin, run }: Connection) {
   const tried = triedSettings(given, run.io)

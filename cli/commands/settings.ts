@@ -81,7 +81,7 @@ export const settingsCommands = [
     ],
     moreHelp: settingsHelp,
     changes: true,
-    check: (given: Given, { io }) => void readNames(io, given.settings, given),
+    check: (given: Given, { io }) => void readNames(io, [given.settings], given),
     run: setSettings,
     text: changeText,
   }),
@@ -144,7 +144,7 @@ function settingsHelp(columns: number | undefined): string {
 
 async function setSettings(given: Given, connection: Connection) {
   const { admin, run } = connection
-  const settings = await givenSettings(run, readNames(run.io, given.settings, given))
+  const settings = await givenSettings(run, readNames(run.io, [given.settings], given))
   const put = (options: SettingsOptions) => admin.putSettings(settings, options)
   return changeSettings(connection, given, put, settings)
 }

@@ -140,6 +140,32 @@ describe('account-flows for those who help others', () => {
       expect(sent()).to.equal(first + 2)
     })
 
+    it('test --set asks for a secret beside any other, and for none without a terminal', async () => {
+      await cli.h.put({ smtp_username: 'us', smtp_password: 'stored-password' })
+      const other = await startFaultySmtp({ offersAuth: true })
+      const named = ['--set', `smtp_port=${other.port}`, '--set', 'smtp_password']
+      const secrets = [
+        ['smtp_port=1', 'smtp_password=canary'],
+        ['smtp_password', 'canary'],
+        ['smtp_username', 'smtp_password=canary'],
+      ]
+      for (const [one = '', two = ''] of secrets) {
+        const said = await cli.refused([...TEST, '--set', one, '--set', two], 2)
+        if (two.includes('=')) expect(said).to.match(/^A secret is never an argument|^Which value/)
+      }
+      expect(await cli.refused([...TEST, ...named], 2)).to.include('no terminal')
+      expect(other.connections).to.equal(0)
+      for (const args of [named, [...named.slice(2), ...named.slice(0, 2)]]) {
+        const shown = await cli.atTerminal([...TEST, ...args], 'canary\r', 0)
+        expect(shown).to.include('smtp_password: ').and.not.include('canary')
+      }
+      await other.close()
+      expect(other.logins).to.have.length(2)
+      for (const login of other.logins) expect(JSON.stringify(login)).to.include('canary')
+      expect((await cli.settings())['smtp_password']).to.equal('***')
+      await cli.h.put({ smtp_username: '', smtp_password: '' })
+    })
+
     it('test --set never takes the stored password to another server', async () => {
       await cli.h.put({ smtp_username: 'us', smtp_password: 'stored-password' })
       const other = await startFaultySmtp({ offersAuth: true })
