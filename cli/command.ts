@@ -3,6 +3,7 @@ import { InvalidArgumentError, Option, type Argument, type Command } from 'comma
 import {
   exitCodes,
   outputOf,
+  plain,
   widthOf,
   type Output,
   type OutputOptions,
@@ -184,6 +185,6 @@ async function adminToken(run: Run, { tokenFile }: GeneralOptions): Promise<stri
 export async function confirm({ run: { io }, url, yes }: Connection, what: string): Promise<void> {
   if (yes) return
   if (!canAsk(io)) throw usageError('There is no terminal to ask: confirm with --yes.')
-  const answer = await ask(io, `${what} on ${url}? [y/N] `, true)
+  const answer = await ask(io, plain(`${what} on ${url}? [y/N] `), true)
   if (!/^y(es)?$/i.test(answer.trim())) throw refused('not_confirmed', 'Nothing was changed.')
 }

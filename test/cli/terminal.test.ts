@@ -170,6 +170,25 @@ describe('account-flows at a terminal', () => {
     })
   }
 
+  it('asks about what was typed without its control characters (CLI-08)', async () => {
+    const typed = 'x\u001B[2J\u202Ey\nz'
+    for (const args of [
+      ['user', 'end-sessions', typed],
+      ['user', 'end-sessions', '--id', typed],
+      ['user', 'forget', typed],
+      ['outbox', 'purge', typed],
+    ]) {
+      const shown = await cli.atTerminal(args, 'n\r', 1)
+      expect(shown).to.include('x[2Jy z').and.include(`on ${cli.h.baseUrl}? [y/N] `)
+      expect(shown).not.to.include('\u001B').and.not.include('\u202E')
+      expect(shown).to.include('Nothing was changed.')
+    }
+    const { id } = await cli.h.addUser({ username: 'asked' })
+    const shown = await cli.atTerminal(['user', 'end-sessions', 'asked'], 'y\r', 0)
+    expect(shown).to.include('asked').and.include('All sessions, grants and tokens are ended.')
+    expect(cli.h.eventsOf('sessions_ended').at(-1)?.accountId).to.equal(id)
+  })
+
   it('does what is answered with yes', async () => {
     expect(await cli.atTerminal(['outbox', 'purge', '--all-dead'], 'y\r', 0)).to.include(
       '0 mails removed.',
