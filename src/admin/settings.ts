@@ -112,7 +112,7 @@ export const settingsOperations = {
     answer: SettingsInForce,
     async run(request, parts) {
       const { body, query } = request
-      const both = (query.unset ?? []).filter((key) => key in body)
+      const both = (query.unset ?? []).filter((key) => Object.hasOwn(body, key))
       const expected = 'a value, or to be unset'
       const errors = both.map((key) => ({ key, expected, got: 'both' }))
       if (errors.length > 0) return invalidSettings('changed', errors)

@@ -69,7 +69,7 @@ type Forgotten = [secret: string, moved: string[]]
 
 /** Empties each secret whose server changes. */
 function forgetSecrets(held: OpenedSettings, wanted: WantedSettings, values: Values) {
-  return Object.entries(GIVEN_FOR).flatMap<Forgotten>(([secret, servers]) => {
+  return [...GIVEN_FOR].flatMap<Forgotten>(([secret, servers]) => {
     const moved = servers.filter((name) => values[name] !== held.plain[name])
     const isGiven = secret in wanted && wanted[secret] !== MASK
     if (moved.length === 0 || isGiven || !held.values[secret]) return []
@@ -80,7 +80,7 @@ function forgetSecrets(held: OpenedSettings, wanted: WantedSettings, values: Val
 
 /** The settings in force. If no key opens a secret of the login, `smtpFault` says so. */
 export function openedSettings({ values, inForce }: OpenedSettings, report?: Report): Settings {
-  const locked = Object.keys(GIVEN_FOR).find(
+  const locked = [...GIVEN_FOR.keys()].find(
     (secret) => isOfLogin(secret, inForce) && secret in values && !(secret in inForce),
   )
   const smtpFault = locked && `No key of the ring opens ${locked}`

@@ -7,14 +7,14 @@ const LOCKED =
   'this stored secret cannot be decrypted: its key is missing, or it was given for another server. Set it again'
 
 /** The server that each secret is for. The secret is sealed for it, and deleted when it changes. */
-export const GIVEN_FOR: Record<string, (keyof SettingTexts)[]> = {
-  smtp_password: ['smtp_host', 'smtp_port'],
+export const GIVEN_FOR = new Map<string, (keyof SettingTexts)[]>([
+  ['smtp_password', ['smtp_host', 'smtp_port']],
   // The token endpoint exchanges them for access tokens, which the mail server gets. So they are for both.
-  smtp_oauth_client_secret: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
-  smtp_oauth_refresh_token: ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint'],
-}
+  ['smtp_oauth_client_secret', ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint']],
+  ['smtp_oauth_refresh_token', ['smtp_host', 'smtp_port', 'smtp_oauth_token_endpoint']],
+])
 
-export const givenFor = (secret: string): readonly string[] => GIVEN_FOR[secret] ?? []
+export const givenFor = (secret: string): readonly string[] => GIVEN_FOR.get(secret) ?? []
 
 /** So a stranger who can write to the database cannot send a secret to another server. */
 function purposeOf(name: string, values: Values): string {

@@ -322,6 +322,12 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
         const { errors = [] } = await problemOf(put({ query, body }), 400)
         expect(errors.map(({ key }) => key)).to.deep.equal(['smtp_password'])
       }
+      for (const key of ['toString', 'constructor', 'smtp_form']) {
+        const body = { smtp_username: 'x' }
+        const { errors } = await problemOf(put({ query: `unset=${key}`, body }), 400)
+        const expected = 'the name of a setting'
+        expect(errors).to.deep.equal([{ key, expected, got: 'an unknown name' }])
+      }
     })
 
     itRefuses('tells every problem, as without it, and honours If-Match', async () => {

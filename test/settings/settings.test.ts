@@ -98,6 +98,21 @@ describe('createSettingsKeeper() (2.5)', () => {
     expect(logged.join()).to.include('smtp_port').and.not.to.include('canary')
   })
 
+  it('takes changes beside a stored name that is no setting, also one that every object has', async () => {
+    for (const name of ['constructor', 'toString', 'other']) {
+      const store = keptInMemory().settings
+      await store.write({ [name]: 'x', smtp_host: 'a', smtp_port: '25' }, 0)
+      const keeper = await startedOn(store)
+      const before = await store.read()
+      expect(await keeper.change({ [name]: 'y' })).to.have.length(1)
+      expect(await store.read()).to.deep.equal(before)
+      const change = { smtp_port: '26', smtp_password: 'canary' }
+      expect(await keeper.change(change)).to.deep.include({ changed: Object.keys(change) })
+      expect((await store.read()).values).to.include({ [name]: 'x', smtp_port: '26' })
+      expect((await startedOn(store)).current()).to.include({ smtpPassword: 'canary' })
+    }
+  })
+
   for (const [key, chosen, strictest] of [
     ['require_email_verification', 'false', 'true'],
     ['email_link_confirmation', 'off', 'other_browser'],
