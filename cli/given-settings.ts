@@ -3,7 +3,7 @@ import type { Settings } from '../src/admin/client.ts'
 import { isJsonObject, jsonOf } from '../src/errors.ts'
 import { MASK } from '../src/settings/rules.ts'
 import { allSettings, settingNamed } from '../src/settings/table.ts'
-import { refused, usageError, type CliError } from './failure.ts'
+import { refused, usageError } from './failure.ts'
 import type { Io, Run } from './output.ts'
 import { ask, canAsk, readStdin, readTextFile, readVariable } from './input.ts'
 
@@ -139,15 +139,11 @@ export function requireNames(names: string[]): void {
       const ways = meansSecret(name.slice(0, at)) ? ` ${WAYS_TO_GIVE_A_SECRET}` : ''
       throw usageError(`A name must not have "=". Nothing was sent.${ways}`)
     }
-    const what = `Argument ${index + 1} is not the name of a setting. Nothing was sent.`
-    throw unknownSetting(what, name)
+    const near = settingsLike(name).map(({ name }) => name)
+    const meant = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
+    const what = `Argument ${index + 1} is not the name of a setting. Nothing was sent.${meant}`
+    throw refused('unknown_setting', `${what} All names: account-flows settings list`)
   }
-}
-
-export function unknownSetting(what: string, typed: string): CliError {
-  const near = settingsLike(typed).map(({ name }) => name)
-  const meant = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
-  return refused('unknown_setting', `${what}${meant} All names: account-flows settings list`)
 }
 
 function settingsLike(typed: string) {

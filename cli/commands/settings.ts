@@ -1,15 +1,9 @@
 import { Argument } from 'commander'
 import type { SettingsOptions } from '../../src/admin/client.ts'
 import { unmetBy, parseAll } from '../../src/settings/rules.ts'
-import { allSettings, settingNamed } from '../../src/settings/table.ts'
+import { allSettings } from '../../src/settings/table.ts'
 import { collect, confirm, option, row, type Connection } from '../command.ts'
-import {
-  givenSettings,
-  readNames,
-  requireNames,
-  unknownSetting,
-  type ValueSources,
-} from '../given-settings.ts'
+import { givenSettings, readNames, requireNames, type ValueSources } from '../given-settings.ts'
 import { canAsk } from '../input.ts'
 import {
   changeSettings,
@@ -37,6 +31,7 @@ export const settingsCommands = [
     help: 'Print one setting, or all that have a value. Secrets are shown as ***.',
     argument: new Argument('[key]', 'name of a setting'),
     examples: ['settings get smtp_host', 'settings get --json'],
+    check: ({ key }) => requireNames(key === undefined ? [] : [key]),
     run: readSettings,
     text: (answer, { columns }) =>
       typeof answer === 'object' && answer !== null
@@ -114,9 +109,8 @@ export const settingsCommands = [
 
 async function readSettings({ key }: { key?: string }, { admin, output }: Connection) {
   const { answer } = await admin.getSettings()
-  if (key === undefined) tellWarnings(answer, output)
-  else if (settingNamed(key)) return valuesOf(answer).get(key) ?? null
-  else throw unknownSetting('There is no setting with this name.', key)
+  if (key !== undefined) return valuesOf(answer).get(key) ?? null
+  tellWarnings(answer, output)
   return answer
 }
 

@@ -43,8 +43,17 @@ describe('account-flows settings', () => {
         expect(await cli.done([...GET, name])).to.include({ stdout: text, stderr: '' })
         expect(await cli.json([...GET, name])).to.equal(json)
       }
-      const said = await cli.refused([...GET, 'warnings'], 1)
-      expect(said).to.include('no setting with this name')
+    })
+
+    it('of an unknown setting is refused with exit 1, and nothing is sent', async () => {
+      const { env, requests } = await cli.door()
+      for (const name of ['warnings', 'nonsense', 'constructor', '']) {
+        const said = await cli.refused([...GET, name], 1, { env })
+        expect(said).to.include('not the name of a setting').and.include('Nothing was sent.')
+      }
+      expect(requests).to.deep.equal([])
+      expect((await cli.done([...GET, 'smtp_port'], { env })).stdout).to.equal('587\n')
+      expect(requests).to.deep.equal(['GET /admin/api/settings'])
     })
 
     it('prints all settings in force, and never a secret (CLI-03)', async () => {
