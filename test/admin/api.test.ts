@@ -27,6 +27,7 @@ import {
   suiteAdmin,
   thrownBy,
 } from '../support/admin.ts'
+import { cliOf } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN, startHarness, type Harness, suiteHarness } from '../support/harness.ts'
 import { serve, type Served } from '../support/serve.ts'
@@ -576,6 +577,16 @@ describe('The admin API at another path (adminPath)', () => {
     expect((await admin.getSettings()).answer).to.include({ smtp_host: '127.0.0.1' })
     const asked = createAdminClient(h.baseUrl, ADMIN_TOKEN).getSettings()
     expect(await thrownBy(asked)).to.include({ code: 'not_an_admin_api', status: 404 })
+  })
+
+  it('is what doctor asks there, and it names no other path', async () => {
+    const { stdout } = await cliOf(h).run(['doctor', '--admin-path', '/staff'])
+    expect(stdout)
+      .to.match(/^ok +admin_api: /m)
+      .and.match(/^ok +token: /m)
+    expect(stdout).to.not.include('/admin/api')
+    const { stdout: other } = await cliOf(h).ended(['doctor'], 3)
+    expect(other).to.match(/^FAILED +admin_api: \S+\/admin\/api answers 404/m)
   })
 })
 
