@@ -40,7 +40,7 @@ export function applied(held: OpenedSettings, given: WantedSettings, hasTranspor
 
 function warningOf([secret, moved]: Forgotten): string {
   const what = secret === 'smtp_password' ? 'password' : 'value'
-  return `${moved.join(' and ')} changed without ${secret}: the old ${what} was deleted`
+  return `${moved.join(' and ')} changed without ${secret}: the old ${what} is deleted`
 }
 
 function whyNot(setting: Setting<unknown> | undefined, value: unknown): string | undefined {

@@ -77,7 +77,7 @@ onEachStore('The setting smtp_password (2.5) is', (technology) => {
       await h.put({ smtp_host: '127.0.0.1', smtp_username: 'mailer', smtp_password: CANARY })
       const answer = await (await put({ body: { smtp_host: 'localhost', ...extra } })).json()
       expect(answer).not.to.have.property('smtp_password')
-      expect(JSON.stringify(answer['warnings'])).to.include('was deleted')
+      expect(JSON.stringify(answer['warnings'])).to.include('is deleted')
       for (const smtp_host of ['localhost', '127.0.0.1']) {
         await h.put({ smtp_host })
         expect(await nextLogin()).to.deep.equal([undefined, undefined])

@@ -312,7 +312,7 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
         expect(setting).to.include({ smtp_host })
         for (const answered of [unsetting, setting]) {
           expect(answered).not.to.have.property('smtp_password')
-          expect(answered.warnings.join()).to.include('was deleted')
+          expect(answered.warnings.join()).to.include('is deleted')
         }
       }))
 
@@ -384,7 +384,7 @@ describe('The settings over HTTP (2.5, 4.5)', () => {
 
     it('the password goes with its host, and does not come back with it; what has no value changes nothing, and is not audited', async () => {
       const answer = await unset({ query: 'key=smtp_host&key=smtp_from_name' })
-      expect((await answer.json()).warnings.join()).to.include('was deleted')
+      expect((await answer.json()).warnings.join()).to.include('is deleted')
       await h.put({ smtp_host: '127.0.0.1' })
       expect(await shown()).not.to.have.property('smtp_password')
       await unchangedBy(async () => {

@@ -380,7 +380,7 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
     const other = await startTokenServer()
     const { answer } = await admin.putSettings({ smtp_oauth_token_endpoint: other.endpoint })
     const told = (name: string) =>
-      `smtp_oauth_token_endpoint changed without ${name}: the old value was deleted`
+      `smtp_oauth_token_endpoint changed without ${name}: the old value is deleted`
     const secrets = ['smtp_oauth_client_secret', 'smtp_oauth_refresh_token']
     expect(answer.warnings?.slice(0, 2)).to.deep.equal(secrets.map(told))
     expect((await admin.getSettings()).answer).to.not.have.any.keys(secrets)
@@ -398,7 +398,7 @@ onEachStore('The login to the mail server by access token (smtp_auth xoauth2)', 
     const other = await startOAuthSmtp(() => true)
     const { answer } = await admin.putSettings({ smtp_port: String(other.port) })
     expect(answer.warnings?.join()).to.include(
-      'smtp_port changed without smtp_oauth_client_secret: the old value was deleted',
+      'smtp_port changed without smtp_oauth_client_secret: the old value is deleted',
     )
     const { mail_id } = await failOne()
     await tested({ smtp_port: String(smtp.port), smtp_username: MAILBOX })
