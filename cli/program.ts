@@ -20,8 +20,8 @@ Exit codes:
   0  done
   1  refused or invalid, a check failed, a mail was not sent, or work is left
   2  wrong usage
-  3  no admin API could be reached
-  4  not allowed: wrong token, or too many requests`
+  3  no admin API could be reached, or it cannot work now (503)
+  4  not allowed: wrong token, missing scope, or too many requests`
 
 /** In the order of the help. */
 const COMMANDS: CommandRow[] = [

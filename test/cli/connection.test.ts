@@ -293,7 +293,9 @@ describe('account-flows: which server, which token, and how it ends', () => {
       }
       const ofLinks = linkKinds.map((kind) => MAIL_KINDS[kind].link.command)
       expect(paths).to.include.members(ofLinks)
-      expect(await shown('--help')).to.match(/Exit codes:\n( {2}[0-4] {2}.*\n){5}/)
+      const help = await shown('--help')
+      expect(help).to.match(/Exit codes:\n( {2}[0-4] {2}.*\n){5}/)
+      expectSaid(help, /^ {2}3 {2}.*\(503\)$/m, /^ {2}4 {2}.*missing scope/m)
     })
 
     it('of a command has its own options and examples, and one line leads to all the rest', async () => {
