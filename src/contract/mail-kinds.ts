@@ -86,7 +86,9 @@ type KindWith<Facts> = { [K in MailKind]: Rows[K] extends Facts ? K : never }[Ma
 /** The kinds whose mails hold a link with a token. */
 export type LinkKind = KindWith<{ link: object }>
 /** The kinds whose link leads to a password form. */
-export type PasswordLinkKind = KindWith<{ link: { newestOnly: true } }>
+export type PasswordLinkKind = KindWith<{ link: object; takesBack: 'password' }>
+/** The kinds of which only the newest link works. */
+export type NewestLinkKind = KindWith<{ link: { newestOnly: true } }>
 /** The parts of the store that hold tokens of these kinds. */
 export type TokenPart = Rows[LinkKind]['link']['tokens']
 /** A `password_reset` without a link has a template of its own. */

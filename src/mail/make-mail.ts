@@ -1,6 +1,6 @@
 /** Makes a mail: its link with its lifetime, then its text. `MAIL_BEHAVIOUR` has what differs between the kinds of mail. */
 import type { MailKind, NoMail, RequestParameters, User, UserStore } from '../contract/index.ts'
-import { MAIL_KINDS, type LinkKind, type PasswordLinkKind } from '../contract/mail-kinds.ts'
+import { MAIL_KINDS, type LinkKind, type NewestLinkKind } from '../contract/mail-kinds.ts'
 import { formQuery } from '../contract/parameters.ts'
 import { isForFirst, passwordDigest, resetDigest } from '../crypto/password.ts'
 import { hashToken, newId, newToken } from '../crypto/token.ts'
@@ -47,8 +47,8 @@ interface MailLink extends Partial<MailLocals> {
   locale?: string
 }
 
-/** A link to a password form. Only the newest link of an account is live. */
-function makePasswordLink(kind: PasswordLinkKind): MailBehaviour['makeLink'] {
+/** A link of which only the newest of an account is live. */
+function makeNewestLink(kind: NewestLinkKind): MailBehaviour['makeLink'] {
   const { page, link } = MAIL_KINDS[kind]
   return async (parts, job, recipient, parameters) => {
     const locale = localeOf(parts, job, recipient.user)
@@ -61,7 +61,7 @@ function makePasswordLink(kind: PasswordLinkKind): MailBehaviour['makeLink'] {
   }
 }
 
-const makeResetLink = makePasswordLink('password_reset')
+const makeResetLink = makeNewestLink('password_reset')
 
 /** The behaviour of each kind in `contract/mail-kinds.ts`. */
 export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
@@ -121,7 +121,7 @@ export const MAIL_BEHAVIOUR: Record<MailKind, MailBehaviour> = {
   },
 
   /** It makes the same transitions of section 3.4. */
-  invitation: { makeLink: makePasswordLink('invitation'), refuses: whyNoInvitation },
+  invitation: { makeLink: makeNewestLink('invitation'), refuses: whyNoInvitation },
 
   /** The notice of a changed password. Its link leads to the forgot-password form, and holds no secret. */
   password_changed: {
