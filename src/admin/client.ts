@@ -108,7 +108,10 @@ export function createAdminClient(
 ): AdminClient {
   const root = rootOf(url) + adminPath
   // Otherwise it could name another host, which would get the token.
-  must(adminPath && isPath(adminPath), 'adminPath must start with / and not end with /')
+  must(
+    adminPath && isPath(adminPath),
+    'adminPath must start with /, not end with /, and have plain segments',
+  )
   // A host in JavaScript may pass `undefined`.
   const isToken = typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)
   must(isToken, 'token must be ASCII without spaces, and not empty')

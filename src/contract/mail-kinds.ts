@@ -65,16 +65,16 @@ export const MAIL_KINDS = {
     page: undefined,
     link: undefined,
   },
-} as const satisfies Record<string, Leading | LeadingNowhere>
+} as const satisfies Record<string, WithPage | WithoutPage>
 
-interface LeadingNowhere {
+interface WithoutPage {
   takesBack: undefined
   page: undefined
   [more: string]: unknown
 }
 
-/** Each mail with a link has "This wasn't me". It must declare what that undoes: a wrong value would block a password. */
-interface Leading {
+/** Such a mail has "This wasn't me". Its row must say what a press undoes: a wrong value would block a password. */
+interface WithPage {
   takesBack: 'password' | 'verification'
   page: string
   [more: string]: unknown

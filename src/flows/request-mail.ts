@@ -12,7 +12,7 @@ type RequestParts = Pick<FlowParts, 'mailQueue' | 'settings' | 'clock'>
 export const MAX_IDENTIFIER_LENGTH = 254
 
 /** The owner wants to know of a change by a stranger, even late. Longer than a limit of notices delays one. */
-const NOTICE_LIFE_MS = 25 * 3_600_000
+export const NOTICE_LIFE_MS = 25 * 3_600_000
 
 /** The same for all requests, so that jobs become due in the order of the requests. */
 const DUE_AFTER_MS = 50

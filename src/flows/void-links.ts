@@ -31,9 +31,9 @@ async function supersedeMails(store: AccountFlowsStore, userId: string, kinds = 
     await store.outbox.supersede(await requestsOf(store, userId, kind), VOIDED_AT)
 }
 
-/** Voids what was mailed to other addresses. Mails that have not left go to the address of the account by then. */
+/** Voids what was mailed to other addresses. Mails whose account is known, and that have not left, go to its address by then. */
 export async function leaveAddress(store: AccountFlowsStore, { id, email }: User, at: Date) {
-  for (const kind of linkKinds) await store.outbox.takeBack(await requestsOf(store, id, kind), at)
+  for (const kind of linkKinds) await store.outbox.recall(await requestsOf(store, id, kind), at)
   await voidLinks(store, id, email)
 }
 

@@ -104,7 +104,7 @@ export async function endUnsent(parts: MailParts, job: MailJob, reason: NoMail) 
   return endJob(parts, job, why)
 }
 
-/** Makes a dead letter of a job, and voids its links up to this attempt, unless its mail may have arrived. `false`: another worker has it. */
+/** Makes a dead letter of a job, and voids its links up to this attempt, unless the mail of this one may have arrived. `false`: another worker has it. */
 export async function giveUp(
   parts: MailParts,
   job: MailJob,

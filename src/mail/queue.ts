@@ -192,7 +192,8 @@ async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortS
   const now = clock.now().getTime()
   // Without an answer each attempt may be a copy. So it waits as long again as since the request, and the newest link stays.
   const isUnsure = mayHaveArrived(error)
-  const least = isUnsure ? now - job.requestedAt.getTime() : 0
+  const [age, left] = [now - job.requestedAt.getTime(), job.expiresAt.getTime() - now]
+  const least = isUnsure ? Math.min(age, left / 2) : 0
   const retryAt = new Date(now + Math.max(backoffMs(job.attempts, LAST_RETRY_MS), least))
   const isPermanent = reason === 'ERR_MAIL_REFUSED' || reason === 'ERR_MAIL_ADDRESS'
   if (!isPermanent && retryAt < job.expiresAt) return store.outbox.release(job, retryAt, reason)

@@ -1,10 +1,10 @@
 /** Mails that an admin asks for again: one that waits, a dead letter, or all dead letters. */
 import { isLinkKind, MAIL_KINDS, tokensOf } from '../contract/mail-kinds.ts'
 import type { FlowParts } from '../flows/parts.ts'
+import { NOTICE_LIFE_MS } from '../flows/request-mail.ts'
 import type { AccountFlowsStore, MailJobStatus } from '../store/index.ts'
 import { MAX_LINKS } from './limits.ts'
 
-const LIFE_MS = 24 * 3_600_000
 /** More would take longer than a client waits for one answer. */
 const MAX_AT_ONCE = 300
 
@@ -13,7 +13,7 @@ type RetryParts = Pick<FlowParts, 'store' | 'clock'>
 export async function retryMail({ store, clock }: RetryParts, job: MailJobStatus) {
   if (await isSuperseded(store, job)) return 'superseded'
   const at = clock.now()
-  return store.outbox.revive(job.id, at, new Date(at.getTime() + LIFE_MS))
+  return store.outbox.revive(job.id, at, new Date(at.getTime() + NOTICE_LIFE_MS))
 }
 
 // Of some kinds only the newest link works (3.1); others live side by side.

@@ -59,7 +59,7 @@ export const PENDING_LOGINS = kindOf({
     captured: holds<CapturedRequest>('json'),
     /** Lower-case hex SHA-256 of the cookie of the browser that logged in. */
     browserHash: 'text',
-    /** Random. Its code is of this wait. */
+    /** Random. The code in its mails is made of it. */
     waitId: 'text',
     createdAt: 'time',
     /** When the browser that logged in went on, which it does once. */
@@ -178,7 +178,7 @@ export function pendingLogins(logins: Table<PendingLogin>) {
   }
 }
 
-/** A login that still waits keeps its code and its other address. If it has gone on, the code is used up. */
+/** A login that still waits keeps its code and its other address. Once it has gone on, or its time is over, the code is used up. */
 function renewed(before: PendingLogin, login: PendingLogin): PendingLogin | undefined {
   if (isVoid(before) && !before.continuedAt) return undefined
   const waits = !before.continuedAt && isInTime(before, { now: () => login.createdAt })

@@ -42,7 +42,7 @@ export function mailOutbox(jobs: Table<JobRecord>, clock: Clock, now: () => Prom
     },
 
     /** Takes the held jobs among these from their workers. The next worker looks the account up again. */
-    async takeBack(ids: readonly string[], at: Date): Promise<void> {
+    async recall(ids: readonly string[], at: Date): Promise<void> {
       await jobs.updateAll(ids, (job) =>
         isWaiting(job) && job.leaseId !== undefined
           ? { ...job, leaseId: undefined, availableAt: at }

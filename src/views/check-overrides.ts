@@ -1,4 +1,5 @@
 import type { Log } from '../contract/index.ts'
+import { must } from '../errors.ts'
 import { placeholdersOf, type Catalog, type LocaleWords } from './locales.ts'
 import { renderMail, SAMPLE_MAILS } from './mails.ts'
 import { samplePages } from './page-locals.ts'
@@ -105,7 +106,12 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
     attempt(`pages/${name}`, render)
   }
   for (const [name, locals] of SAMPLE_MAILS) {
-    attempt(`mails/${name}`, () => renderMail(templates, catalog, name, locals, frame.brand))
+    attempt(`mails/${name}`, () => {
+      const { text, html } = renderMail(templates, catalog, name, locals, frame.brand)
+      const { link } = locals
+      const isShown = link === '' || !text.includes(link) || html.includes(`href="${link}"`)
+      must(isShown, 'the HTML lacks the link: {link} must stand alone between blank lines')
+    })
   }
   return [...problems]
 }

@@ -75,23 +75,23 @@ export function renderMail(
   const byName = new Map(Object.entries(values))
   // Parts stand between blank lines. The HTML shows each by what the template has there.
   const parts = read(`mails/${name}.txt`)
-    .trim()
-    .split(/(?:\r?\n){2,}/)
+    .split(/\n\s*\n/)
+    .map((part) => part.trim())
     .map((template) => ({ template, text: fill(template, (key) => byName.get(key) ?? t(key)) }))
-    .filter((part) => part.text !== '')
-  const text = parts.map((part) => part.text).join('\n\n')
+    .filter((part) => part.text.trim() !== '')
+  const text = [...parts.map((part) => part.text), ...signature(catalog, brand)].join('\n\n')
   const shown = { ...values, mail: name, parts, isNotice: isNotice(name) }
   return {
     subject: values.title,
-    text: signed(text, catalog, brand).split('\n').map(wrapped).join('\n'),
+    text: `${text.split('\n').map(wrapped).join('\n')}\n`,
     html: render('mails/layout', { ...shown, t, lang, dir, brand }),
   }
 }
 
-function signed(text: string, { t }: Catalog, { name, homeUrl, supportUrl }: ShownBrand): string {
+function signature({ t }: Catalog, { name, homeUrl, supportUrl }: ShownBrand): string[] {
   const help = supportUrl && t('mail.help', { address: addressOf(supportUrl) })
   const lines = [name, homeUrl, help].filter((line) => line !== undefined)
-  return lines.length > 0 ? `${text.trimEnd()}\n\n${lines.join('\n')}\n` : text
+  return lines.length > 0 ? [lines.join('\n')] : []
 }
 
 function addressOf(supportUrl: string): string {

@@ -63,7 +63,7 @@ describe('Views of a host', () => {
       const ours = resetMail(OWN)
       const text = 'From <the> host:\n{mail.greeting_nameless}\r\n\r\n{first}\n\n{link}\n\nBye\n'
       const ofBoth = resetMail(viewsWith({ 'mails/password-reset.txt': text }))
-      expect(ofBoth.text).to.equal(`From <the> host:\nHello,\n\n${LINK}\n\nBye`)
+      expect(ofBoth.text).to.equal(`From <the> host:\nHello,\n\n${LINK}\n\nBye\n`)
       const shown = ofBoth.html.replace(/<style>.*<\/style>/s, '').replace(/<[^>]+>/g, '|')
       const first = 'From &lt;the&gt; host:\nHello,'
       const button = words['mail.password-reset.button']
@@ -168,6 +168,7 @@ describe('Views of a host', () => {
       ['an empty mail', MAIL, '', /mails\/password-reset\.txt is empty/],
       ['a text that is not there', PAGE, `${layout}  p= t('no.such')`, /no text no\.such/],
       ['a value that mails are not given', MAIL, '{token}', /password-reset: .*\btoken/],
+      ['a mail whose link is none in its HTML', MAIL, 'Open: {link}', /HTML lacks the link/],
       ['a page that fails', PAGE, `${layout}  p= no.thing`, /error\.pug:3: Cannot read/],
       ['a page that says nothing', PAGE, 'if mode === 1\n  p', /pages\/error: .*no output/],
       ['a part that lacks what ours need', WORDS, 'mixin other\n  p', /words?\b|not a function/],
@@ -289,17 +290,17 @@ describe('Views of a host', () => {
       const views = viewsWith({
         'pages/forgot-password.pug': failsForClient,
         'pages/error.pug': ERROR,
-        'mails/layout.pug': fails('link'),
+        'mails/layout.pug': `a(href=link)\n${fails('link')}`,
       })
       expect(logged).to.deep.equal([])
       expect(forgot(views, NAME)).to.equal(forgot(OWN, NAME))
       expect(resetMail(views, { link: NAME })).to.deep.equal(resetMail(OWN, { link: NAME }))
       const templates = ['pages/forgot-password', 'mails/layout']
       expect(said()).to.deep.equal(templates.map((template) => ['error', template]))
-      expect(places()).to.deep.equal(templates.map((template) => `${template}.pug:3`))
+      expect(places()).to.deep.equal([`${templates[0]}.pug:3`, `${templates[1]}.pug:4`])
       expect(logged[0]?.[2]?.['error']).to.match(/^Cannot read properties of undefined/)
       expect(forgot(views, 'The App')).to.equal('<p>Host</p>')
-      expect(resetMail(views).html).to.equal('<p>Host</p>')
+      expect(resetMail(views).html).to.equal(`<a href="${LINK}"></a><p>Host</p>`)
       expect(error(views)).to.contain(HOSTS)
       expect(logged).to.have.length(2)
     })
@@ -326,13 +327,13 @@ describe('Views of a host', () => {
   })
 
   it('are read when they are made, and never again', () => {
-    const mail = { 'mails/password-reset.txt': 'The host: {link}' }
+    const mail = { 'mails/password-reset.txt': 'The host:\n \n{link} ' }
     const directory = viewsDirectory({ 'pages/error.pug': ERROR, ...mail, ...TEAL })
     const views = viewsIn(relative(process.cwd(), directory))
     rmSync(directory, { recursive: true })
     mkdirSync(directory)
     expect(error(views)).to.contain(HOSTS)
-    expect(resetMail(views).text).to.equal(`The host: ${LINK}`)
+    expect(resetMail(views).text).to.equal(`The host:\n\n${LINK}\n`)
     expect(views.stylesheet.text).to.contain('teal')
     expect(forgot(views)).to.equal(forgot(OWN))
   })
