@@ -21,12 +21,11 @@ type Finisher = 'request' | 'maintenance'
 export async function finishPassword(
   parts: PasswordLinkParts,
   reset: ClaimedToken,
+  account: User | undefined,
   finisher: Finisher,
 ) {
-  const { kind, tokens, users, sessions, settings, clock } = parts
+  const { kind, tokens, sessions, settings, clock } = parts
   const { id, userId, email, parameters, claimedBy } = reset
-  // Not before the claim: the host may have withdrawn `mayChoosePassword` just before.
-  const account = await users.findById(userId)
   let { usedAt } = reset
   if (!usedAt) {
     const obstacle = await setPassword(parts, reset, account) // 1

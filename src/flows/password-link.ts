@@ -1,5 +1,6 @@
 /** The link of a reset (3.1) or an invitation (3.4) once it is opened. `http/mail-forms.ts` requests it, `mail/` sends it; its effects are in `new-password.ts`. */
 import { oneAtATime, type Clock } from '../clock.ts'
+import { isForFirst } from '../crypto/password.ts'
 import { hashToken, isToken } from '../crypto/token.ts'
 import type { LinkReason, Requester } from '../contract/index.ts'
 import { MAIL_KINDS, type PasswordLinkKind } from '../contract/mail-kinds.ts'
@@ -34,10 +35,11 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
     const claimed = await oneByOne(form.token, () => claim(parts, form, requester))
     if (!claimed) return { answer: await refuse(parts, await find(parts, form.token), requester) }
     if ('refusal' in claimed) return { answer: claimed }
-    const done = await finishPassword(parts, claimed, 'request')
-    if (!done) return { answer: faultOf(claimed, 'changed') }
+    const { reset, account } = claimed
+    const done = await finishPassword(parts, reset, account, 'request')
+    if (!done) return { answer: faultOf(reset, 'changed') }
     const completing = done.complete().catch(logIncomplete)
-    return { answer: { ...linkContext(claimed), apps: done.apps }, completing }
+    return { answer: { ...linkContext(reset), apps: done.apps }, completing }
   }
 
   return {
@@ -71,7 +73,8 @@ export function createPasswordLink(flowParts: FlowParts, kind: PasswordLinkKind)
       for (;;) {
         const reset = await tokens.takeUnfinished(clock.now(), leaseEnd(clock))
         if (!reset) return
-        await (await finishPassword(parts, reset, 'maintenance'))?.complete()
+        const account = await parts.users.findById(reset.userId)
+        await (await finishPassword(parts, reset, account, 'maintenance'))?.complete()
       }
     },
   }
@@ -111,7 +114,7 @@ const leaseEnd = ({ now }: Clock) => new Date(now().getTime() + LEASE_MS)
 
 /** Hashes first, so that a process that dies meanwhile leaves the token usable. `undefined`: the token cannot be used. */
 async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester) {
-  const { tokens, settings, clock } = parts
+  const { tokens, users, settings, clock } = parts
   if (!isToken(form.token)) return undefined
   const found = await tokens.find(hashToken(form.token))
   if (!found || endOf(found, clock.now())) return undefined
@@ -121,7 +124,14 @@ async function claim(parts: PasswordLinkParts, form: PasswordForm, by: Requester
   if (refused) return { ...refused, ...linkContext(found) }
 
   const newHash = await parts.passwords.hash(form.password, by)
-  return tokens.claim(found, { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) })
+  const claimed = { newHash, by, at: clock.now(), leaseUntil: leaseEnd(clock) }
+  const look = () => users.findById(found.userId)
+  const [reset, account] = await Promise.all([
+    tokens.claim(found, claimed),
+    isForFirst(found) ? undefined : look(),
+  ])
+  // For a first password after the claim: the host may have withdrawn `mayChoosePassword` just before.
+  return reset && { reset, account: account ?? (await look()) }
 }
 
 /** Checks a password only while the link is usable. Otherwise a refusal would reveal the names or the password of the account. */
