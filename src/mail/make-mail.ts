@@ -21,7 +21,7 @@ import type { MailLocals } from '../views/index.ts'
 import type { MailParts } from './parts.ts'
 import type { OutgoingMail, Recipient } from './sending.ts'
 
-/** "This wasn't me" works for the longest time that a notice may wait to be sent, plus a week. */
+/** How long "This wasn't me" works (3.6). */
 const NOT_ME_MS = 8 * 24 * 3_600_000
 
 interface MailBehaviour {

@@ -164,7 +164,7 @@ async function send(
   return 'over'
 }
 
-// The mail has left. A short outage of the database, or an event that cannot be recorded, must not send it again.
+// The mail has left. An event that cannot be recorded must not send it again, and an outage of the database seldom does.
 async function settle(parts: MailParts, job: MailJob, sent: Delivered, stop: AbortSignal) {
   const { store, clock, log } = parts
   for (;;) {

@@ -141,11 +141,15 @@ async function endEarlierAndCheckOvertaken({ store, clock }: MailParts, job: Mai
   )
 }
 
-/** Whether a later request was looked up, even if it is a dead letter by now. Both are for one login, or for none, and for one address. */
+/**
+ * Whether a later request was looked up, even if it is a dead letter by now. A notice that is one takes the place of no other. Both are for one
+ * login, or for none, and for one address.
+ */
 export function isOvertaken(job: MailJob, requests: JobRecord[]): boolean {
   return requests.some(
     (other) =>
       other.isResolved &&
+      (other.state !== 'dead' || isLinkKind(job.kind)) &&
       other.pendingLoginId === job.pendingLoginId &&
       other.sendTo === job.sendTo &&
       isLater(orderOf(other), orderOf(job)),

@@ -41,11 +41,11 @@ export interface MailSlot {
   send(mail: OutgoingMail): Promise<SentMail>
 }
 
-/** The step of a fault while the server takes the mail, and the code of one where no answer came. */
+/** The step of a fault once the server gets the content of a mail, and the code of one where no answer came in time. */
 export const HANDING_OVER = 'handing the mail over'
 export const OUT_OF_TIME = 'out of time'
 
-/** Whether the mail may have arrived: it was handed over, and no answer came. */
+/** Whether the mail may have arrived: its content was handed over, and no answer came. */
 export function mayHaveArrived(error: unknown): boolean {
   const fault = error instanceof AccountFlowsError ? error.fault : undefined
   if (fault?.step === HANDING_OVER) return !/^\d{3}/.test(fault.code)

@@ -589,6 +589,24 @@ describe('Notices that a password was changed', () => {
     expect(await work()).to.equal(1)
   })
 
+  it('leave once they are asked for again, though a later one to the same address is a dead letter', async () => {
+    const { request, parts, claim: take, after, move, work, mails } = await notices()
+    for (const _time of [1, 2]) await request('ann', ANN.email)
+    for (const job of await take()) {
+      await parts.store.outbox.resolve(job, 'ann', after(HOUR_MS))
+      await parts.store.outbox.giveUp(job, after(0), 'ERR_MAIL_REFUSED')
+    }
+    const letters = await parts.store.outbox.list({ state: 'dead', limit: 3 }, after(0))
+    const [later, first] = letters
+    move(HOUR_MS)
+    expect(letters.map(({ id }) => id)).to.deep.equal(['changed:change-2', 'changed:change-1'])
+    for (const letter of [first, later]) {
+      expect(letter && (await retryMail(parts, letter))).to.equal('revived')
+      await work()
+    }
+    expect(mails.map(({ to }) => to)).to.deep.equal([ANN.email, ANN.email])
+  })
+
   it('are late, and not lost, where two that were dead letters are for one mailbox', async () => {
     const { add, request, parts, claim: take, after, move, work } = await notices()
     for (const tag of ['+1', '+2']) {

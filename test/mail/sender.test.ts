@@ -417,9 +417,12 @@ describe('A transport of the host, in the place of SMTP', () => {
   const rejects = (error: unknown) => async () => {
     throw error
   }
-  const withCode = (code: string) => rejects(Object.assign(new Error('odd'), { code }))
+  const coded = (code: string) => Object.assign(new Error('odd'), { code })
+  const withCode = (code: string) => rejects(coded(code))
   const cause = new Error('connect ECONNREFUSED 192.0.2.1:443')
   const unfetched = new TypeError('fetch failed', { cause })
+  const unheard = new TypeError('fetch failed', { cause: coded('UND_ERR_HEADERS_TIMEOUT') })
+  const late = new DOMException('late', 'TimeoutError')
   const throws = () => {
     throw new Error('No key')
   }
@@ -429,6 +432,9 @@ describe('A transport of the host, in the place of SMTP', () => {
     ['rejects with what is no error', 'unknown reason', /^$/, rejects('no')],
     ['rejects as fetch does', 'unknown reason', /^fetch failed: connect ECONN/, rejects(unfetched)],
     ['has a code', 'ECONNRESET', /^odd$/, withCode('ECONNRESET')],
+    ['is late by its own clock', 'out of time', /^late$/, rejects(late)],
+    ['is late as fetch is', 'out of time', /^fetch failed: odd$/, rejects(unheard)],
+    ['is late as a socket is', 'out of time', /^odd$/, withCode('ETIMEDOUT')],
     ['has a code that is none', 'unknown reason', /^odd$/, withCode('x'.repeat(99))],
     ['rejects after it answered', 'try again', /^Busy$/, () => settledBy(busy, new Error('later'))],
     ['says try again', 'try again', /^Busy$/, () => busy],

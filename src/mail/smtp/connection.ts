@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type {
   SMTPConnectionCustomAuthHandler,
@@ -80,8 +81,11 @@ export function smtpConnection(
       return true
     },
 
-    send: (to: string, message: Buffer) =>
-      underWay<SMTPConnectionSendInfo>((done) => smtp.send({ from, to }, message, done)),
+    /** @param onContent - called once the server has taken sender and recipient, just before it gets the content. */
+    send: (to: string, message: Buffer, onContent = () => {}) =>
+      underWay<SMTPConnectionSendInfo>((done) =>
+        smtp.send({ from, to }, contentOf(message, onContent), done),
+      ),
 
     /** Says goodbye if the connection is still open. The socket is closed within 2 seconds. */
     async quit(): Promise<void> {
@@ -91,6 +95,16 @@ export function smtpConnection(
       await closed.finally(cancel)
     },
   }
+}
+
+function contentOf(message: Buffer, onRead: () => void): Readable {
+  return new Readable({
+    read() {
+      onRead()
+      this.push(message)
+      this.push(null)
+    },
+  })
 }
 
 /** Fails the call under way when the connection ends, because the library does not. */

@@ -187,13 +187,14 @@ function keptConnection(smtp: SmtpParts) {
       const message = composeMail(mail, settings, messageId)
       mails += 1
       answeredAt = -Infinity
+      let doing = 'naming sender and recipient'
       try {
-        const reply = await connection.send(mail.to, message)
+        const reply = await connection.send(mail.to, message, () => (doing = HANDING_OVER))
         answeredAt = now()
         return receiptOf(messageId, `${message.toString()}${mail.text}`, reply)
       } catch (cause) {
         if (!answersTheMail(cause)) socket.destroy()
-        throw errorOf(cause, signal, HANDING_OVER, settings)
+        throw errorOf(cause, signal, doing, settings)
       }
     },
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { systemClock, unlessAborted } from '../../clock.ts'
 import { AccountFlowsError } from '../../errors.ts'
 import type { MailTransport, TransportMail } from '../../contract/index.ts'
-import type { OutgoingMail } from '../sending.ts'
+import { OUT_OF_TIME, type OutgoingMail } from '../sending.ts'
 import { isSmtpConfigured, type Settings } from '../../settings/table.ts'
 import { defined } from '../../store/kind.ts'
 import { headersOf, mustBeAddress, newMessageId } from './compose.ts'
@@ -38,7 +38,7 @@ export async function handOver(
     answer = await unlessAborted(signal, async () => transport.send(handed, signal))
   } catch (cause) {
     const { code, fault } = errorOf(cause, signal, 'transport')
-    const why = String(fault?.code)
+    const why = causesOf(cause).some(isTimeout) ? OUT_OF_TIME : String(fault?.code)
     const reason = signal.aborted ? '' : reasonOf(cause)
     throw failure(code === 'ERR_MAIL_REFUSED', CODE.test(why) ? why : 'unknown reason', reason)
   }
@@ -66,13 +66,20 @@ function failure(isRefused: boolean, code: string, reason: string): AccountFlows
 const textOf = (reason: unknown) => (typeof reason === 'string' ? reason : '')
 
 /** An error of `fetch` gives the reason in its cause only. */
-function reasonOf(thrown: unknown): string {
-  const messages: string[] = []
-  for (let cause = thrown; cause instanceof Error; cause = cause.cause) {
-    if (messages.push(textOf(cause.message)) === MAX_CAUSES) break
-  }
-  return messages.join(': ')
+const reasonOf = (thrown: unknown): string =>
+  causesOf(thrown)
+    .map(({ message }) => textOf(message))
+    .join(': ')
+
+function causesOf(thrown: unknown): Error[] {
+  const causes: Error[] = []
+  for (let cause = thrown; cause instanceof Error; cause = cause.cause)
+    if (causes.push(cause) === MAX_CAUSES) break
+  return causes
 }
+
+const isTimeout = (error: Error): boolean =>
+  error.name === 'TimeoutError' || /TIMED?OUT/.test(String(Reflect.get(error, 'code')))
 
 /** A mail that `memoryMailbox` keeps. */
 export interface ReceivedMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {
