@@ -190,7 +190,8 @@ async function fail(parts: MailParts, job: MailJob, error: unknown, stop: AbortS
   log(ours ? 'warn' : 'error', String(error), { job: job.id, kind: job.kind, reason })
   await recordFailed(parts, job, reason, ours?.fault)
   const now = clock.now().getTime()
-  // Without an answer each attempt may be a copy. So it waits as long again as since the request, and the newest link stays.
+  // Without an answer each attempt may be a copy. So it waits as long again as since the request, or for half of what is left, and the
+  // newest link stays.
   const isUnsure = mayHaveArrived(error)
   const [age, left] = [now - job.requestedAt.getTime(), job.expiresAt.getTime() - now]
   const least = isUnsure ? Math.min(age, left / 2) : 0

@@ -109,8 +109,9 @@ export function tryAll(templates: Templates, catalog: Catalog, frame: PageFrame)
     attempt(`mails/${name}`, () => {
       const { text, html } = renderMail(templates, catalog, name, locals, frame.brand)
       const { link } = locals
-      const isShown = link === '' || !text.includes(link) || html.includes(`href="${link}"`)
-      must(isShown, 'the HTML lacks the link: {link} must stand alone between blank lines')
+      const isLink = html.includes(`"${link}"`) || html.includes(`'${link}'`)
+      const how = '{link} must stand alone between blank lines, and be a link in the HTML'
+      must(link === '' || !text.includes(link) || isLink, how)
     })
   }
   return [...problems]

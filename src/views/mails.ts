@@ -79,7 +79,8 @@ export function renderMail(
     .map((part) => part.trim())
     .map((template) => ({ template, text: fill(template, (key) => byName.get(key) ?? t(key)) }))
     .filter((part) => part.text.trim() !== '')
-  const text = [...parts.map((part) => part.text), ...signature(catalog, brand)].join('\n\n')
+  const all = [...parts.map((part) => part.text), ...signature(catalog, brand)]
+  const text = all.join('\n\n').replace(/\n{3,}/g, '\n\n')
   const shown = { ...values, mail: name, parts, isNotice: isNotice(name) }
   return {
     subject: values.title,
@@ -212,7 +213,7 @@ function samplesOf({ template, flow, link, page }: (typeof MAIL_KINDS)[MailKind]
     template,
     {
       ...locals,
-      ...(page !== undefined && { notMe: 'https://id.example/not-me' }),
+      ...(page !== undefined && { notMe: 'https://not-me.example/' }),
       ...(link && { lifetimeMs: 3_600_000 }),
       ...(locals === much && isVerification && { login: SAMPLE_CODE }),
     },

@@ -354,7 +354,7 @@ describe('A mail that the server never takes', () => {
   for (const [how, code, step] of [
     ['by SMTP', 'SOCKET_TIMEOUT', HANDING_OVER],
     ['by a transport', OUT_OF_TIME, 'transport'],
-  ] as const)
+  ] as const) {
     it(`and never refuses, gets few copies, and the newest link stays good (${how})`, async () => {
       const { parts, mails, after, hasLink } = await tries(code, step)
       expect(mails.length).to.be.within(3, 12)
@@ -362,6 +362,7 @@ describe('A mail that the server never takes', () => {
       expect(letter).to.include({ accountId: ANN.id, reason: 'ERR_MAIL_FAILED' })
       expect(await hasLink(ANN)).to.equal(true)
     })
+  }
 
   it('is tried each minute while it is refused for now', async () => {
     expect((await tries('451 4.7.1', HANDING_OVER)).mails.length).to.be.above(40)
@@ -372,7 +373,7 @@ describe('A mail that left while the store is away', () => {
   for (const [how, ms] of [
     ['for a moment', 0],
     ['for longer than a worker holds the mail', SEND_LEASE_MS],
-  ] as const)
+  ] as const) {
     it(`${how} is recorded once, and its job is removed later`, async () => {
       const { parts, events, mails, ask, hold, move } = await outboxByHand()
       const { outbox } = parts.store
@@ -390,6 +391,7 @@ describe('A mail that left while the store is away', () => {
       expect(events.filter(({ type }) => type === 'password_reset_mail_sent')).to.have.length(1)
       expect(await outbox.list({ limit: 10 }, parts.clock.now())).to.deep.equal([])
     })
+  }
 })
 
 describe('A request within every limit', () => {

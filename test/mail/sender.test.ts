@@ -434,7 +434,7 @@ describe('A transport of the host, in the place of SMTP', () => {
     ['has a code', 'ECONNRESET', /^odd$/, withCode('ECONNRESET')],
     ['is late by its own clock', 'out of time', /^late$/, rejects(late)],
     ['is late as fetch is', 'out of time', /^fetch failed: odd$/, rejects(unheard)],
-    ['is late as a socket is', 'out of time', /^odd$/, withCode('ETIMEDOUT')],
+    ['cannot be reached in time', 'ETIMEDOUT', /^odd$/, withCode('ETIMEDOUT')],
     ['has a code that is none', 'unknown reason', /^odd$/, withCode('x'.repeat(99))],
     ['rejects after it answered', 'try again', /^Busy$/, () => settledBy(busy, new Error('later'))],
     ['says try again', 'try again', /^Busy$/, () => busy],

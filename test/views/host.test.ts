@@ -168,7 +168,7 @@ describe('Views of a host', () => {
       ['an empty mail', MAIL, '', /mails\/password-reset\.txt is empty/],
       ['a text that is not there', PAGE, `${layout}  p= t('no.such')`, /no text no\.such/],
       ['a value that mails are not given', MAIL, '{token}', /password-reset: .*\btoken/],
-      ['a mail whose link is none in its HTML', MAIL, 'Open: {link}', /HTML lacks the link/],
+      ['a link that is none in the HTML', MAIL, 'Open: {link}', /\{link\} must stand alone/],
       ['a page that fails', PAGE, `${layout}  p= no.thing`, /error\.pug:3: Cannot read/],
       ['a page that says nothing', PAGE, 'if mode === 1\n  p', /pages\/error: .*no output/],
       ['a part that lacks what ours need', WORDS, 'mixin other\n  p', /words?\b|not a function/],

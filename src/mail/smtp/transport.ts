@@ -78,8 +78,10 @@ function causesOf(thrown: unknown): Error[] {
   return causes
 }
 
+/** Not a time-out of the connection: then nothing was handed over. */
 const isTimeout = (error: Error): boolean =>
-  error.name === 'TimeoutError' || /TIMED?OUT/.test(String(Reflect.get(error, 'code')))
+  error.name === 'TimeoutError' ||
+  /^UND_ERR_(HEADERS|BODY)_TIMEOUT$/.test(String(Reflect.get(error, 'code')))
 
 /** A mail that `memoryMailbox` keeps. */
 export interface ReceivedMail extends Pick<TransportMail, 'to' | 'subject' | 'text' | 'html'> {
