@@ -31,10 +31,10 @@ export async function findByIdentifier(users: UserStore, identifier: string): Pr
 /** By its exact bytes, then without blanks around it, then in any ASCII case. */
 export async function findByName(users: UserStore, typed: string): Promise<UserMatch> {
   const name = withoutBlanks(typed)
-  const first = typed.includes('@') ? name : typed
+  const asTyped = typed.includes('@') ? name : typed
   const [exact, trimmed, inAnyCase = []] = await Promise.all([
-    users.findByUsername(first),
-    first === name ? undefined : users.findByUsername(name),
+    users.findByUsername(asTyped),
+    asTyped === name ? undefined : users.findByUsername(name),
     users.findByUsernameInAnyCase?.(name),
   ])
   return exact ?? trimmed ?? onlyOne(inAnyCase)

@@ -145,6 +145,8 @@ type Proof = Mailed<Pick<Token, 'id' | 'userId' | 'email' | 'addressId' | 'param
 /**
  * Verifies the address of a proof: of a link, or of the code of a login. `taken`: another account has the other address, which only the owner
  * of its mailbox is told. `changed`: another request verified the address, or its links are void.
+ *
+ * @param goesOn - the id of the login that goes on. Left out: none does.
  */
 async function verifyAddress(
   parts: FlowParts,
@@ -162,7 +164,7 @@ async function verifyAddress(
     token.id === id || (token.pendingLoginId === id && token.addressId === addressId)
   if (otherEmail !== undefined) {
     if (await isTaken(users, userId, otherEmail)) return 'taken'
-    // A replaced address cannot be taken back.
+    // Replacing an address cannot be undone, so this looks before.
     const mailed = await verificationTokens.ofUser(userId, MAX_MAILED)
     if (mailed.filter(isOurs).some(wasVoided)) return 'changed'
   }

@@ -1,5 +1,5 @@
 /**
- * The flows, by sections of the specification. No flow knows a page, a mail server or a database.
+ * The flows, by sections of the specification. No flow knows Koa, a template, a mail server or a database.
  * - 3.1 `password-link.ts`, then 3.3 `new-password.ts`; 3.7, without a password: `account.ts`
  * - 3.2 `email-verification.ts`, `waiting-login.ts`, `login-code.ts`; 3.9 `other-address.ts`
  * - 3.4, 3.5, 3.8 `for-hosts.ts`

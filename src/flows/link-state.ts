@@ -64,9 +64,9 @@ export async function findLink(
   const first = await find()
   if (!first) return undefined
   // Reads the token again after the cut-offs: an end of sessions voids links first, and moves the cut-offs last.
-  const wasEnded = await sessions?.readCutoffs(first.userId)
+  const cutoffs = await sessions?.readCutoffs(first.userId)
   const [latest, account] = await Promise.all([
-    wasEnded ? find() : first,
+    cutoffs ? find() : first,
     users.findById(first.userId),
   ])
   if (!latest) return undefined

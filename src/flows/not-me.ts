@@ -21,7 +21,7 @@ export function createNotMe(parts: FlowParts) {
       return mail && mail.purgeAt > clock.now() ? mail : undefined
     },
 
-    /** Undoes a mail once. The mail is marked as used last, as each step can be repeated. `mayReset`: its mailbox gets a reset link. */
+    /** Undoes a mail once. The mail is marked as used last, as each step can be repeated. `mayReset`: its mailbox would get a reset link. */
     async report(mail: NotMeToken, by: Requester) {
       const { kind, userId: accountId, mailJobId, attempt } = mail
       const outcome: ReportOutcome | 'under_way' = mail.usedAt

@@ -94,7 +94,7 @@ export interface CompletedLink extends LinkContext {
 
 async function find(parts: PasswordLinkParts, token: string) {
   const found = await findLink(parts, parts.kind, token)
-  // A stranger too may ask for another reset link, but a void invitation stays void.
+  // Anyone may ask for a reset link, so a void one may be renewed. A void invitation may not.
   const isOver = parts.kind === 'invitation' && found?.state === 'expired' && wasVoided(found.token)
   return isOver ? ({ ...found, state: 'changed' } as const) : found
 }

@@ -20,7 +20,7 @@ export async function voidLinks(
   for (const kind of kinds) await tokensOf(store, kind).revoke({ userId, exceptAddress }, VOIDED_AT)
 }
 
-/** Voids all links, and mails that are not sent yet, or are on their way to the mail server. */
+/** Voids all links, and mails with a link that are not sent yet, or are on their way to the mail server. Waiting logins end too. */
 export async function voidEverything(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
   await supersedeMails(store, userId, kinds)
   await voidLinks(store, userId, undefined, kinds)

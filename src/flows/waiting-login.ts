@@ -55,9 +55,9 @@ async function block(
   }
   const isKept = await store.pendingLogins.save(login, MAX_LOGINS)
   // If another login verified since the host read the account, it has ended this one.
-  const isLate = (await users.findById(accountId))?.emailVerified
-  if (isLate) await store.pendingLogins.change({ id }, { isVoid: true })
-  if (!isKept || isLate) return { ...login, passwordDigest: '' }
+  const isVerified = (await users.findById(accountId))?.emailVerified
+  if (isVerified) await store.pendingLogins.change({ id }, { isVoid: true })
+  if (!isKept || isVerified) return { ...login, passwordDigest: '' }
   const whose = { accountId, pendingLoginId: id, parameters: parametersOf(captured) }
   await requestMail(parts, 'email_verification', { ...whose, requester })
   return login
