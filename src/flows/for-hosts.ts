@@ -12,7 +12,7 @@ import { secondAfter, type SessionEnd } from '../store/cutoffs.ts'
 import { whyNoInvitation, whyNoMail } from './account.ts'
 import type { Browser, FlowParts } from './parts.ts'
 import { BY_HOST, requestMail, requestNotice, requestPasswordNotice } from './request-mail.ts'
-import { leaveAddress, voidEverything } from './void-links.ts'
+import { voidEverything, voidLinks } from './void-links.ts'
 
 /**
  * `mailId`: a worker mails the invitation, if the limits allow it. By this id, the admin API shows what became of the mail. `refused`: no
@@ -74,8 +74,8 @@ export async function emailChanged(
   const user = await users.findById(accountId)
   const mails: ChangedEmail = {}
   if (!user) return mails
-  // It stays void if the account gets such an address back.
-  await leaveAddress(store, user, clock.now())
+  // It stays void if the account gets such an address back. Mails that have not left need no voiding: their address is looked up when they leave.
+  await voidLinks(store, user.id, user.email)
   const asked = { accountId, parameters: {}, requester: NOBODY }
   // Also if only its letter case changed, or if another change has brought it back unverified.
   const wasChanged = from !== user.email || !user.emailVerified

@@ -1,5 +1,5 @@
 /** Voids all that was mailed to an account: its links, its waiting logins, and mails that have not left yet. */
-import { linkKinds, tokensOf, type LinkKind } from '../contract/mail-kinds.ts'
+import { linkKinds, tokensOf } from '../contract/mail-kinds.ts'
 import type { User, UserStore } from '../contract/index.ts'
 import type { AccountFlowsStore } from '../store/index.ts'
 
@@ -27,18 +27,12 @@ export async function voidEverything(store: AccountFlowsStore, userId: string, k
 }
 
 async function supersedeMails(store: AccountFlowsStore, userId: string, kinds = linkKinds) {
-  for (const kind of kinds)
-    await store.outbox.supersede(await requestsOf(store, userId, kind), VOIDED_AT)
+  for (const kind of kinds) {
+    const requests = await store.outbox.requestsOf(userId, kind)
+    const ids = requests.map(({ id }) => id)
+    await store.outbox.supersede(ids, VOIDED_AT)
+  }
 }
-
-/** Voids what was mailed to other addresses. Mails whose account is known, and that have not left, go to its address by then. */
-export async function leaveAddress(store: AccountFlowsStore, { id, email }: User, at: Date) {
-  for (const kind of linkKinds) await store.outbox.recall(await requestsOf(store, id, kind), at)
-  await voidLinks(store, id, email)
-}
-
-const requestsOf = async ({ outbox }: AccountFlowsStore, userId: string, kind: LinkKind) =>
-  (await outbox.requestsOf(userId, kind)).map(({ id }) => id)
 
 /** Ends links, and mails that have not left, but no waiting logins: one of them waits for another address from now on. */
 export async function endMailed(store: AccountFlowsStore, userId: string, at: Date) {

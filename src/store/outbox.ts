@@ -41,15 +41,6 @@ export function mailOutbox(jobs: Table<JobRecord>, clock: Clock, now: () => Prom
       return (await jobs.find({ ...newest, limit: MAX })).filter((job) => job.kind === kind)
     },
 
-    /** Takes the held jobs among these from their workers. The next worker looks the account up again. */
-    async recall(ids: readonly string[], at: Date): Promise<void> {
-      await jobs.updateAll(ids, (job) =>
-        isWaiting(job) && job.leaseId !== undefined
-          ? { ...job, leaseId: undefined, availableAt: at }
-          : job,
-      )
-    },
-
     /** Marks the waiting jobs among these as superseded, held or not. A worker takes each once more, and removes it. */
     async supersede(ids: readonly string[], at: Date): Promise<void> {
       await jobs.updateAll(ids, (job) =>

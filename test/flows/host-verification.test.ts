@@ -237,6 +237,7 @@ onEachStore('flows.emailChanged(accountId, before) (3.8)', (technology) => {
     await eventually('a connection', () => h.mail.mostOpen() > 0)
     await ann.becomes({ email: address })
     await h.flows.emailChanged(ann.id)
+    await moveTime(1_000)
     h.mail.speak()
     await h.isIdle()
     expect(mailsTo(h, ann.email ?? '')).to.deep.equal([])

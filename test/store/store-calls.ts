@@ -75,7 +75,6 @@ export function storeCalls(
     ['outbox.resolve', job, text, then],
     ['outbox.requestsOf', text, 'password_reset'],
     ['outbox.supersede', [text], soon],
-    ['outbox.recall', [text], soon],
     ['outbox.release', job, soon],
     ['outbox.isHeld', job],
     ['outbox.claim', 'send', 1, soon, then],
