@@ -74,7 +74,7 @@ export async function emailChanged(
   const user = await users.findById(accountId)
   const mails: ChangedEmail = {}
   if (!user) return mails
-  // It stays void if the account gets such an address back. Mails that have not left need no voiding: their address is looked up when they leave.
+  // It stays void if the account gets such an address back. Mails that have not left need no voiding: their address is looked up shortly before.
   await voidLinks(store, user.id, user.email)
   const asked = { accountId, parameters: {}, requester: NOBODY }
   // Also if only its letter case changed, or if another change has brought it back unverified.

@@ -22,7 +22,7 @@ const LOOK_UP_AT_ONCE = 50
 const SEND_AT_ONCE = 100
 const LAST_RETRY_MS = 60_000
 const SETTLE_AGAIN_MS = 1_000
-/** What was looked up this recently needs no second look. */
+/** A mail that leaves this soon after it was made needs no second look at its job. */
 const LOOK_AGAIN_MS = 1_000
 
 /** Looks accounts up even while the mail server is slow, so that earlier links die. */
@@ -121,21 +121,13 @@ export async function deliverMail(parts: MailParts, job: JobToSend, stop: AbortS
 
 /** `undefined`: there is no mail, or it has to wait. */
 async function trySending(parts: MailParts, job: JobToSend, stop: AbortSignal) {
-  const found = await recipientOf(parts, job)
-  if (typeof found === 'string') return endUnsent(parts, job, found)
-  const foundAt = parts.clock.now().getTime()
+  const recipient = await recipientOf(parts, job)
+  if (typeof recipient === 'string') return endUnsent(parts, job, recipient)
   // Before a slot is taken: the provider may have to ask a server of the client.
   const genuine = await parts.clients.identify(job.parameters)
-  const outcome = await parts.sender.withSlot(stop, async (slot) => {
-    if (!(await parts.globalLimit.mayLeave())) return undefined
-    if (!slot.isFlowing) await slot.open()
-    // After a wait the account may have another address.
-    const isRecent = Math.abs(parts.clock.now().getTime() - foundAt) < LOOK_AGAIN_MS
-    const recipient = isRecent ? found : await recipientOf(parts, { ...job, recipient: undefined })
-    if (typeof recipient !== 'string') return send(parts, job, recipient, genuine, slot)
-    if (await isHeld(parts, job)) await endUnsent(parts, job, recipient)
-    return 'over'
-  })
+  const outcome = await parts.sender.withSlot(stop, (slot) =>
+    send(parts, job, recipient, genuine, slot),
+  )
   if (outcome === undefined) await parts.store.outbox.release(job, job.notBefore)
   return outcome === 'over' ? undefined : outcome
 }
@@ -149,7 +141,9 @@ async function send(
   { parameters, client }: IdentifiedClient,
   slot: MailSlot,
 ) {
-  const { store, clock } = parts
+  const { store, globalLimit, clock } = parts
+  if (!(await globalLimit.mayLeave())) return undefined
+  if (!slot.isFlowing) await slot.open()
   const link = await MAIL_BEHAVIOUR[job.kind].makeLink(parts, job, recipient, parameters)
   if (link === 'superseded') {
     if (await isHeld(parts, job)) await endUnsent(parts, job, link)

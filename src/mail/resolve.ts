@@ -19,7 +19,7 @@ export const SEND_LEASE_MS = 60_000
 const PROMPT_MS = 2_000
 
 /** A job with a lease to be sent. `recipient` is left out if the job has waited since its account was looked up. */
-export type JobToSend = MailJob & { recipient?: Recipient | undefined }
+export type JobToSend = MailJob & { recipient?: Recipient }
 
 /** Does what is due even if no mail leaves. Returns the job, with a lease to be sent. `undefined`: it is over. */
 export async function resolveJob(parts: MailParts, job: MailJob): Promise<JobToSend | undefined> {

@@ -230,21 +230,6 @@ onEachStore('flows.emailChanged(accountId, before) (3.8)', (technology) => {
     await verifies(login, (await login.mail(3)).link)
   })
 
-  it('sends a mail to the new address that was on its way to the old one (TOK-26)', async () => {
-    const [ann, address] = [await h.addVerified(), newAddress()]
-    h.mail.fallSilent()
-    await h.forgot(ann.username)
-    await eventually('a connection', () => h.mail.mostOpen() > 0)
-    await ann.becomes({ email: address })
-    await h.flows.emailChanged(ann.id)
-    await moveTime(1_000)
-    h.mail.speak()
-    await h.isIdle()
-    expect(mailsTo(h, ann.email ?? '')).to.deep.equal([])
-    const { link } = await h.mail.mailTo(address)
-    expect((await ann.choosesPassword(NEW, link)).mode).to.equal('done')
-  })
-
   it('leaves a login dead that waited for the old address; an unverified one gets no notice', async () => {
     const [login, address] = [await h.blockedLogin(), newAddress()]
     const asked = await login.movesTo(address)
